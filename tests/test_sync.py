@@ -184,3 +184,14 @@ print(judge.evaluate_sync("x", criteria="Good.").outcome, flush=True)
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG, check=False)
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["passed", *["ended"] * 3, "passed"], "")
+
+
+def test_a_traceback_has_no_frame_of_the_wait():
+    """It leads from the call to what raised in it; how the thread was waited for says nothing to anybody."""
+    with pytest.raises(UsageError) as raised:
+        Judge(ScriptedModel(GOOD)).evaluate_sync("Hello.")
+
+    files = [str(entry.path) for entry in raised.traceback]
+    assert files[0] == __file__
+    assert any(file.endswith("evaluate.py") for file in files)
+    assert [file for file in files if "concurrent" in file] == []

@@ -135,6 +135,7 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
 
     Raises ``AdjudgeError`` where the loop ended before it.
     """
+    __tracebackhide__ = True  # pytest shows whose call it was, and what was raised in it
     with _lock:
         door = _find_door()
         inside = threading.current_thread() is door.thread
@@ -151,10 +152,21 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
             door.raise_ended()
         if future.cancel():
             door.wait_for_cancelled()
+        _cut_waiting(error)
         raise
     finally:
         with _lock:
             door.waiting.discard(future)
+
+
+def _cut_waiting(error: BaseException) -> None:
+    """Cut the frames of the wait out of a traceback: they are in every one, and none of them says anything."""
+    begin = error.__traceback__
+    end = begin.tb_next if begin is not None else None
+    while end is not None and end.tb_frame.f_code.co_filename == _Waiting.result.__code__.co_filename:
+        end = end.tb_next
+    if begin is not None and end is not None:
+        begin.tb_next = end
 
 
 def make_sync(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
@@ -162,6 +174,7 @@ def make_sync(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        __tracebackhide__ = True
         return run_sync(function(*args, **kwargs))
 
     _describe_twin(call, function)
@@ -189,6 +202,7 @@ def make_sync_method(
 
     @functools.wraps(method)
     def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
         # Looked up on the object: a subclass that has another method of this name is asked with that one.
         return run_sync(getattr(self, name)(*args, **kwargs))
 

@@ -315,6 +315,7 @@ def test_every_command_takes_the_id_that_the_client_got(
         encoding="utf-8",
     )
     options: dict[str, Any] = {"on_failed": "block", "on_rule": "ask", "ask": {"approvers": [me], "expires_in": 3600}}
+    options["show_content"] = True
     ident, denied = run_shop(url, hold_two, **options)
     line = Line(capsys)
 
@@ -337,3 +338,19 @@ def test_every_command_takes_the_id_that_the_client_got(
 
 async def hold_two(shop: Any) -> tuple[str, str]:
     return await shop.hold(), await shop.hold()
+
+
+def test_a_program_without_an_event_loop_holds_and_resumes(tmp_path: Path):
+    """The twins of ``pending`` and ``resume``, as ``check_sync`` is that of ``check``."""
+
+    async def work(made: Gate, approvals: Approvals) -> None:
+        held = made.check_sync("yes")
+        (pending,) = made.pending_sync()
+        assert (held.pending, pending.approval_id) == (True, held.approval_id)
+        await approvals.decide(held.approval_id or "", "ana", True, "fine")
+
+        assert made.pending_sync() == ()
+        assert not made.resume_sync(held, content="another")
+        assert made.resume_sync(held.approval_id or "", content="yes").decided_by == "human"
+
+    run(f"sqlite:///{tmp_path / 'adjudge.db'}", work)

@@ -419,7 +419,9 @@ def test_a_result_on_another_scale_is_brought_back():
     assert returning(JudgeResult(outcome="passed", judge="m"), tenths).score == 1.0
 
 
-@pytest.mark.parametrize(("value", "says"), [(None, "None"), ("yes", "a text"), ([1], "a list"), ({1}, "set")])
+@pytest.mark.parametrize(
+    ("value", "says"), [(None, "None"), ("yes", "a text"), ([1], "a tuple or list (number)"), ({1}, "set")]
+)
 def test_an_error_of_shape_says_what_came_and_what_is_expected(value: object, says: str):
     """In one sentence, with the name of the criterion to use."""
     message = refusal(value, criteria={"tone": "Is polite."})

@@ -40,7 +40,7 @@ def made_rubric(*criteria: dict, **more) -> Rubric:
     ("criteria", "names"),
     [
         ("Is polite.", ["is-polite"]),
-        (["Is polite.", "Is short."], ["criterion-1", "criterion-2"]),
+        (["Is polite.", "Is short."], ["is-polite", "is-short"]),
         ({"polite": "Is polite.", "short": "Is short."}, ["polite", "short"]),
     ],
 )

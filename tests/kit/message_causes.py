@@ -39,6 +39,7 @@ from adjudge import (
     compare_sync,
     evaluate_probes,
     judge,
+    judge_function,
     load_rubric,
     load_rules,
     open_dataset,
@@ -449,12 +450,32 @@ def keep_long_runs() -> None:
         do(make_cases(120), Judge(Told("x", lines)), out=name)
 
 
+class Scorer:
+    """An object of a program that judges in code."""
+
+    name = "scorer"
+
+    def evaluate(self, content: str) -> float:
+        """Score a content."""
+        return 0.9
+
+
+def returning(value: Any) -> Judge:
+    """A function as judge in code that returns the same for every content."""
+    return Judge(judge_function(lambda content: value, name="mine"))
+
+
+def miss_rules(content: Any) -> bool:
+    """A judge in code with a mistake in it."""
+    return bool(content["rules"])
+
+
 def keep_entries() -> None:
     """A ledger of four entries, and its head."""
     record("sqlite:///a.db", make_result(), make_result("passed"), {"n": 1})
 
 
-def hold_back() -> str:
+def hold_back(shows: str = "true") -> str:
     """The id of the approval under which a gate of ``adjudge.toml`` holds a file back."""
     Path("polite.yaml").write_text("name: P\ncriteria: [{name: criteria, description: Is polite.}]\n", "utf-8")
     Path("bad.txt").write_text("bad", "utf-8")
@@ -462,11 +483,23 @@ def hold_back() -> str:
     configure(
         f'[judges.words]\nseats = ["{WORDS}"]\n[rubrics]\npolite = "polite.yaml"\n[gates.publish]\n'
         'rubric = "polite"\njudge = "words"\non_failed = "ask"\n[ledger]\nurl = "sqlite:///adjudge.db"\n'
-        f'[approvals]\napprovers = ["{cli.ME}", "bob"]\n'
+        f'[approvals]\napprovers = ["{cli.ME}", "bob"]\nshow_content = {shows}\n'
     )()
     with pytest.raises(SystemExit):
         cli.main(["gate", "check", "publish", "bad.txt", "--json"])
     return use("sqlite:///adjudge.db", lambda approvals: approvals.list())[0].id
+
+
+def hold_back_unseen() -> str:
+    """The same, under which no content is kept."""
+    return hold_back("false")
+
+
+def hold_back_elsewhere() -> str:
+    """The same, of a gate that the configuration does not have."""
+    ident = hold_back()
+    configure(f'[ledger]\nurl = "sqlite:///adjudge.db"\n[approvals]\napprovers = ["{cli.ME}"]\n')()
+    return ident
 
 
 def forget_a_case() -> None:
@@ -492,6 +525,11 @@ def forget_held() -> str:
 def put_leak() -> None:
     """A content with a secret."""
     write("leak.txt", "one\nuse ghp_" + "a1B2c3D4" * 5)
+
+
+def put_table() -> None:
+    """A table, which is a content and may be a data set."""
+    write("rows.csv", "content\ngood\n")
 
 
 def put_demo() -> None:
@@ -571,6 +609,17 @@ CAUSES: Sequence[Callable[[], object]] = (
     lambda: Judge(ScriptedModel(YES)).ask(b"safe?"),  # type: ignore[arg-type]
     lambda: JudgeChain([ScriptedModel(YES)]).ask(b"safe?"),  # type: ignore[arg-type]
     # Contents
+    # Functions
+    lambda: evaluate(judge=returning(85), criteria="Good."),
+    lambda: evaluate(judge=returning(8), criteria="Good."),
+    lambda: evaluate(judge=returning(-1), criteria="Good."),
+    lambda: evaluate(judge=returning(("It is good.", 0.9)), criteria="Good."),
+    lambda: evaluate(judge=returning((0.9, "It is good.", "sure")), criteria="Good."),
+    lambda: evaluate(judge=returning({"score": "0.9"}), criteria="Good."),
+    lambda: evaluate(judge=returning({"score": 0.9, "reason": 3}), criteria="Good."),
+    lambda: evaluate(judge=Judge(Scorer()), criteria="Good."),
+    lambda: reject_rules(returning((0.9, "It is good.")), 1, "Be kind."),
+    lambda: reject_rules(Judge(judge_function(miss_rules)), 1, "Be kind."),
     lambda: evaluate(b"\x89PNG", criteria="Good."),
     lambda: evaluate(bytearray(3), criteria="Good."),
     lambda: evaluate({1: "a", "1": "b"}, criteria="Good."),
@@ -860,6 +909,10 @@ CAUSES: Sequence[Callable[[], object]] = (
     lambda: shell("judge good.txt --polite --zzz --judge rules"),
     lambda: shell("judge good.txt --polite --rule 3 --judge rules"),
     lambda: shell("judge good.txt --criteria ' ' --judge rules"),
+    lambda: shell("judge good.txt --polite --polite --judge rules"),
+    lambda: shell("judge rows.csv --judge WORDS --polite | grep rows", put_table),
+    lambda: shell("judge good.txt --polite --threshold 0.5 --threshold 0.7 --judge rules"),
+    lambda: shell("run good.jsonl --polite --sample 5 --sample=6 --judge rules"),
     # adjudge.toml
     lambda: shell("judge good.txt --polite --judge rules", configure("[judge.x]\n")),
     lambda: shell("judge good.txt --polite --judge rules", configure("x = 1\n")),
@@ -958,6 +1011,10 @@ CAUSES: Sequence[Callable[[], object]] = (
     # What is held back; {id} is the approval's
     lambda: shell("gate check publish bad.txt", hold_back),
     lambda: shell("approvals approve {id} --reason yes --seen {shown}", hold_back),
+    lambda: shell("approvals approve {id} --reason yes --seen {shown}", hold_back_elsewhere),
+    lambda: shell("gate check publish bad.txt", hold_back_unseen),
+    lambda: shell("approvals show {id} | grep approve", hold_back_unseen),
+    lambda: shell("approvals approve {id} --reason yes --seen {shown}", hold_back_unseen),
     lambda: shell("approvals deny {id} --reason no", hold_back),
     lambda: shell("approvals deny {id} --reason no | grep 'denied by'", hold_back),
     lambda: shell("gate resume {id} another.txt", hold_back),

@@ -268,7 +268,7 @@ def forge_size(row: dict[str, Any]) -> None:
 
 def shrink_size(row: dict[str, Any]) -> None:
     """A stratum of fewer cases than have a label, in a set of as many cases as before."""
-    sizes = {"failed": 3, "passed": row["design"]["cases"] - 3}
+    sizes = {"s1": 3, "s2": row["design"]["cases"] - 3}
     row["design"]["size"] = sizes.get(row["design"]["stratum"], 3)
 
 
@@ -316,7 +316,7 @@ def forge_plan(name: str) -> Callable[[Path], None]:
             drawn = {item["case"] for item in plan["order"]}
             item = next(item for item in plan["order"] if item["stratum"] == plan["strata"][0]["name"])
             with open_run(folder) as opened:
-                outcome = "passed" if item["stratum"] == "passed" else "failed"
+                outcome = plan["strata"][0]["about"]
                 other = next(it.case for it in opened.items(outcome) if it.case.id not in drawn)  # type: ignore[arg-type]
             item |= {"case": other.id, "subject": digest_content(other.content)}
 

@@ -81,7 +81,7 @@ def test_a_plan_groups_by_verdict_and_draws_a_pilot(run: Run):
     """Each verdict is a stratum, undecided is one of its own, and each case says how likely it was drawn."""
     plan = make_plan(run, within=0.04, seed=1)
 
-    assert [item.name for item in plan.strata] == ["failed", "passed", "undecided"]
+    assert [item.about for item in plan.strata] == ["failed", "passed", "undecided"]
     assert sum(plan.sizes) == CASES
     assert [phase.kind for phase in plan.phases] == ["pilot"]
     assert len(plan.order) == sum(plan.drawn) >= 60
@@ -139,6 +139,27 @@ def test_scores_make_more_strata(tmp_path: Path):
 
     assert len(plan.strata) == 4
     assert len({item.name for item in plan.strata}) == 4
+
+
+def test_strata_of_one_verdict_are_told_apart_by_the_scores_of_the_judge(tmp_path: Path):
+    """What a person can look up, and not the signal that cases are grouped by."""
+    items = [
+        make_item(place, make_result("passed" if score >= 0.7 else "failed", score=score))
+        for place, score in enumerate([0.2, 0.48, 0.6, 0.8, 0.95] * 40)
+    ]
+    with keep_run(tmp_path / "scored", items) as run:
+        plan = make_plan(run, seed=1)
+
+    assert [item.about for item in plan.strata] == ["failed, score 0.20", "failed, score 0.48", "mixed", "passed"]
+
+
+def test_the_name_of_a_stratum_tells_no_verdict(run: Run):
+    """Labels have it, and so has the list that people fill in; whose cases it has differs from seed to seed."""
+    plans = [make_plan(run, seed=seed) for seed in range(12)]
+    about = [{item.name: item.about for item in plan.strata} for plan in plans]
+
+    assert {frozenset(names) for names in about} == {frozenset({"s1", "s2", "s3"})}
+    assert {names["s1"] for names in about} == {"failed", "passed", "undecided"}
 
 
 def test_a_run_that_is_not_finished_has_no_plan(tmp_path: Path):
@@ -520,6 +541,7 @@ def test_a_list_shows_no_verdict_and_runs_no_formula(tmp_path: Path):
     assert "\"'=HYPERLINK" in text
     assert '"\'=cmd"' in text
     assert "0.9" not in text
+    assert not any(word in text for word in ("passed", "failed", "undecided"))
 
 
 @pytest.mark.parametrize("name", ["cases.csv", "cases.tsv", "cases.jsonl"])

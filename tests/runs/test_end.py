@@ -30,9 +30,20 @@ def test_a_run_that_never_came_to_a_case_leaves_nothing_in_the_way(tmp_path: Pat
     running = run(path, Judge(Words()), criteria="Is kind.", out=out)
     with pytest.raises(UsageError, match="no column is the content"):
         running.finish_sync()
-    assert [item.name for item in out.iterdir()] == ["run.lock"]
+    assert not out.exists()
 
     assert do(open_dataset(path, fields={"content": "answer"}), out=out).counts["passed"] == 1
+
+
+def test_a_folder_that_was_there_stays(tmp_path: Path):
+    """A run that came to nothing takes away what it has put there, and no more."""
+    path, out = tmp_path / "cases.csv", tmp_path / "run"
+    path.write_text("answer\ngood\n")
+    out.mkdir()
+
+    with pytest.raises(UsageError, match="no column is the content"):
+        do(path, out=out)
+    assert list(out.iterdir()) == []
 
 
 def test_a_run_that_goes_on_is_never_taken_away(tmp_path: Path):

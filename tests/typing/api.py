@@ -242,6 +242,10 @@ async def decide(single: Judge) -> None:
     gate.check_sync("content", metadata=1)  # pyrefly: ignore[bad-argument-type]
     gate.check_sync()  # pyrefly: ignore[missing-argument]
     assert_type(Gate.check_sync(gate, "content"), Decision)
+    assert_type(await gate.resume(decision, content="content"), Decision)
+    assert_type(gate.resume_sync("8f3a", content="content", metadata={"case": "1"}), Decision)
+    gate.resume_sync(decision, text="content")  # pyrefly: ignore[unexpected-keyword]
+    assert_type(gate.pending_sync(status=None), tuple[Decision, ...])
     assert_type(gate.guard(argument="prompt")(answer)("x"), str)
     decision.allowed = True  # pyrefly: ignore[read-only]
     GateMiddleware(serve, gate, on="response", largest=10_000, when=lambda scope: scope["type"] == "http")

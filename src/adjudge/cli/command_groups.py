@@ -14,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from adjudge.cli.command_list import COMMANDS, ListedCommand
 from adjudge.cli.option_sets import expand_sets
+from adjudge.errors import UsageError
 
 WIDEST = 160
 """Columns of a help text at most; it takes those of the terminal below that."""
@@ -33,6 +34,12 @@ class Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """List the parameters, each with a quick conversion."""
         return use_quick_conversion(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; raises ``UsageError`` for an option with one value that is given twice."""
+        if not ctx.resilient_parsing:  # a shell that completes a line asks about half of it
+            _refuse_repeated(self.make_parser(ctx).parse_args(args=list(args))[2])
+        return super().parse_args(ctx, args)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write the example first, on one line however narrow the terminal is, so that it can be copied."""
@@ -134,6 +141,18 @@ def use_quick_conversion(parameters: list[Any]) -> list[Any]:
             conversion = QuickConversion(make_typer_conversion=parameter.get_runtime_param)
             parameter.get_runtime_param = lambda conversion=conversion: conversion
     return parameters
+
+
+def _refuse_repeated(given: Iterable[Any]) -> None:
+    """Raise ``UsageError`` for an option with one value that is among the given parameters twice.
+
+    The library lets the last one count. A criterion or a threshold that is dropped without a word is a verdict that
+    nobody asked for.
+    """
+    single = [param for param in given if param.param_type_name == "option" and not (param.is_flag or param.multiple)]
+    for place, param in enumerate(single):
+        if param in single[:place]:
+            raise UsageError(f"{param.opts[0]} is given twice, and has one value; leave one of them out")
 
 
 def write_section(formatter: Any, title: str, rows: Sequence[tuple[str, str]]) -> None:

@@ -5,6 +5,7 @@ What cannot be read is an item that says so; it stops nothing else, and it is ne
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
@@ -67,8 +68,8 @@ class Inputs:
     """Their number; ``None`` where the rows of a data set cannot be counted before they are read."""
     single: bool
     """True if exactly one content was named, and no data set or folder, so that there is one result."""
-    left_out: tuple[str, ...] = ()
-    """A sentence for each folder of which something is not judged."""
+    notes: tuple[str, ...] = ()
+    """A sentence for each folder of which something is not judged, and for each table that is judged as one text."""
 
 
 def list_inputs(
@@ -105,8 +106,17 @@ def list_inputs(
         items=(item for part in parts for item in part),
         total=None if None in sizes else sum(size or 0 for size in sizes),
         single=single,
-        left_out=tuple(left_out),
+        notes=(*left_out, *(_note_table(name) for name in names if _is_table(name))),
     )
+
+
+def _is_table(path: str) -> bool:
+    return path.lower().endswith((".csv", ".tsv"))
+
+
+def _note_table(path: str) -> str:
+    """Say that a table is one content: it may be what is to be judged, and is more often a data set."""
+    return f"{path} is judged as one text; for its rows: adjudge run {shlex.quote(path)}"
 
 
 def _expand(paths: Sequence[str]) -> tuple[list[str | InputItem], list[str]]:

@@ -46,14 +46,14 @@ def make_case_criteria(options: CriteriaOptions, config: Config) -> CaseCriteria
 def choose_rubric(options: CriteriaOptions, config: Config, *, needed: bool = True) -> Rubric | None:
     """Find the rubric that the command line or the configuration names.
 
-    ``--criteria`` makes one of its sentence. ``None`` when none is needed, because cases bring their own.
+    ``--criteria`` makes one of its sentences. ``None`` when none is needed, because cases bring their own.
     """
     if options.threshold is not None:
         check_share("threshold", options.threshold)
-    if options.rubric is not None and options.criteria is not None:
+    if options.rubric is not None and options.criteria:
         raise UsageError("give --rubric or --criteria, not both")
-    if options.criteria is not None:
-        if not options.criteria.strip():
+    if options.criteria:
+        if not all(sentence.strip() for sentence in options.criteria):
             raise UsageError("--criteria is empty; say in a sentence what is good")
         return make_rubric(options.criteria)
     rubric = config.find_default_rubric() if options.rubric is None else config.find_rubric(options.rubric)

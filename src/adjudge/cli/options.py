@@ -96,7 +96,13 @@ class CriteriaOptions:
         ),
     ] = None
     criteria: Annotated[
-        str | None, typer.Option("--criteria", "-c", metavar="TEXT", help="What good means, in a sentence.")
+        list[str] | None,
+        typer.Option(
+            "--criteria",
+            "-c",
+            metavar="TEXT",
+            help="What good means, in a sentence; give several for several criteria.",
+        ),
     ] = None
     threshold: Annotated[
         float | None, typer.Option("--threshold", metavar="T", help="The score to reach, from 0 to 1.")

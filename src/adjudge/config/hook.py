@@ -217,6 +217,11 @@ def check_outside(path: Path, cwd: str) -> None:
         raise UsageError(f"{path} lies in the folder of the session, {cwd}, where the agent can write; move it")
 
 
+def find_project(path: Path) -> Path | None:
+    """Find the git project that a file lies in, where an agent that works on it can write; ``None`` for no project."""
+    return next((folder for folder in Path(os.path.realpath(path)).parents if (folder / ".git").exists()), None)
+
+
 def _check_file(path: Path) -> None:
     try:
         mode = path.lstat().st_mode

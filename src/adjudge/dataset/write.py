@@ -9,6 +9,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from errno import ENOENT
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -66,6 +67,14 @@ def write_cases(
 def encode_case(case: Case) -> str:
     """Encode a case as one line of JSON, without its end, in characters that every terminal and locale can show."""
     return json.dumps(_make_row(case))
+
+
+def check_new_file(path: Path) -> None:
+    """Raise ``UsageError`` for a name that ``begin_file`` refuses: before the work whose outcome is to go there."""
+    if os.path.lexists(path):
+        raise UsageError(f"{path} exists already; name a new file")
+    if not path.parent.is_dir():
+        raise UsageError(f"cannot write {path}: {os.strerror(ENOENT)}; name another file")
 
 
 @contextmanager

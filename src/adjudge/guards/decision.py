@@ -158,7 +158,10 @@ class Decision:
         """Return the decision in one line: what, by whom, and why; it may quote the content."""
         state = "pending" if self.pending else "allowed" if self.allowed else "blocked"
         parts = [self.detail] if self.detail else []
-        parts += [self.result.explain()] if self.result is not None else []
+        if self.result is not None:
+            # Beside the word of a person the outcome of what was held back would read like a second decision.
+            answered = self.approval_id is not None and not self.pending
+            parts.append(f"judged before: {self.result.explain()}" if answered else self.result.explain())
         return clean(f"{state} by {self.decided_by}" + (f": {'; '.join(parts)}" if parts else ""), keep_lines=False)
 
     def to_dict(self) -> dict[str, Any]:

@@ -700,7 +700,8 @@ class Gate(ReadOnly):
         ask: Further arguments of every approval request, such as ``approvers`` and ``expires_in``.
         show_content: Give the content, after ``redact``, to the approvals, which store it: for people to read, and for
             a judge that answers first. ``Approvals`` also get task, context and reference, for the people. By default
-            they get only the digest, unless their ledger has ``store_content="held"``.
+            they get only the digest, unless their ledger has ``store_content="held"``: then people can deny and not
+            approve.
         wait: Wait for the person. ``False`` returns a pending decision for ``resume``, unless a judge that was asked
             first has approved.
         ledger: Records every decision, and the content as its ``store_content`` says. A decision that cannot be
@@ -867,6 +868,8 @@ class Gate(ReadOnly):
         contents = {name: value for name, value in arguments.items() if value is not ...}
         return await self._start({}, pending.metadata).resume(pending, contents, metadata)
 
+    resume_sync = make_sync_method(resume)
+
     async def pending(self, *, status: Status | None = "open") -> tuple[Decision, ...]:
         """List this gate's pending decisions that have not been resumed, oldest first.
 
@@ -875,6 +878,8 @@ class Gate(ReadOnly):
         """
         stored = await self._require_store().list_pending(gate=self.name, status=status)
         return tuple([each.decision for each in stored])
+
+    pending_sync = make_sync_method(pending)
 
     def guard(self, *, argument: str | None = None) -> Callable[[F], F]:
         """Return a decorator that checks an argument of a function before it runs, or else its return value.

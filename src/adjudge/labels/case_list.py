@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from adjudge.dataset.contents import digest_content
 from adjudge.dataset.formats import TABLES, find_format
 from adjudge.dataset.label_file import CASE_COLUMNS, LABEL_COLUMNS
-from adjudge.dataset.write import begin_file, escape_formula, open_text
+from adjudge.dataset.write import begin_file, check_new_file, escape_formula, open_text
 from adjudge.errors import UsageError
 from adjudge.labels.plan import LabelPlan, PlannedCase
 from adjudge.runs.folder import Run
@@ -28,16 +28,24 @@ def write_case_list(
     """Write cases of a plan to a new file that its owner alone can read, and return how many.
 
     The formats are ``csv``, ``tsv`` and ``jsonl``. Cells that a spreadsheet would run as formulas begin with an
-    apostrophe. ``rater`` is filled in where it is given. The judge's verdict is not in the list, so labels are not
-    swayed by it. Raises ``UsageError`` when the file exists; when something goes wrong, none is left.
+    apostrophe. ``rater`` is filled in where it is given. Neither the judge's verdict nor a name that tells it is in
+    the list, so labels are not swayed by it. Raises ``UsageError`` when the file exists; when something goes wrong,
+    none is left.
     """
+    form, gz = check_list_name(path)
+    rows = _make_rows(plan, run, cases, rater)
+    with begin_file(Path(path), mode=0o600), open_text(Path(path), gz=gz) as file:
+        return _write_lines(file, rows) if form not in TABLES else _write_table(file, rows, form)
+
+
+def check_list_name(path: str | os.PathLike[str]) -> tuple[str, bool]:
+    """Return the format of a new list and whether it is compressed; raises ``UsageError`` where none can be written."""
     name = os.fspath(path)
     form, gz = find_format(name, None)
     if form not in {"csv", "tsv", "jsonl"}:
         raise UsageError(f"{name}: a list of cases is written as csv, tsv or jsonl, not as {form}; name such a file")
-    rows = _make_rows(plan, run, cases, rater)
-    with begin_file(Path(name), mode=0o600), open_text(Path(name), gz=gz) as file:
-        return _write_lines(file, rows) if form not in TABLES else _write_table(file, rows, form)
+    check_new_file(Path(name))
+    return form, gz
 
 
 def _make_rows(plan: LabelPlan, run: Run, cases: Iterable[PlannedCase], rater: str | None) -> Iterator[dict[str, Any]]:

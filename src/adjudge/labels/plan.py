@@ -59,12 +59,18 @@ _LARGEST = 500_000_000
 class PlanStratum:
     """Cases of a run that are alike as far as is known without a label."""
 
+    _layout: ClassVar[Layout] = Layout(omitted=("about",))
+
     name: str
-    """The name of the stratum."""
+    """The name, which labels have too and people who label can see: it says nothing of the verdict."""
+    about: str = ""
+    """The verdict of its cases, and what tells them from others of that verdict; empty in a plan of an earlier version,
+    whose names say it."""
     size: int
     """The number of cases it has, drawn or not."""
     low: float | None = None
-    """The lowest and the highest score (``score_signals``) of its cases; ``None`` where it has undecided ones alone."""
+    """The lowest and the highest signal (``score_signals``) of its cases, by which cases are sorted into strata. It is
+    no score of the judge. ``None`` where it has undecided ones alone."""
     high: float | None = None
     """The highest score of its cases; ``None`` as for ``low``."""
     undecided: bool = False
@@ -287,6 +293,11 @@ class _Signals:
     subject: str
     verdict: bool | None
     score: float
+    """All signals together, as ``score_signals`` has them."""
+    judged: float | None
+    """The judge's own score."""
+    votes: float | None
+    """The share of the other votes that pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +349,11 @@ def make_plan(
             " if this run is all you ask about, or label whole groups instead",
             argument="ignore_groups",
         )
-    strata = (_make_whole_stratum(signals),) if run.compares else _make_strata(signals.cases, expect)
+    strata = (
+        (_make_whole_stratum(signals),)
+        if run.compares
+        else _name_strata(_make_strata(signals.cases, expect), plan_seed)
+    )
     plan = LabelPlan(
         id=make_id(),
         run=run.id,
@@ -615,15 +630,15 @@ class PlanCheck:
         stratum = plan.strata[place]
         if self._sizes[place] != stratum.size:
             return (
-                f"the plan says that {stratum.size:,} cases are in the stratum {show(stratum.name)}, and by their "
-                f"verdicts {self._sizes[place]:,} are"
+                f"the plan says that {stratum.size:,} cases are in the stratum {show(stratum.about or stratum.name)}, "
+                f"and by their verdicts {self._sizes[place]:,} are"
             )
         if (
             place in self._last_drawn
             and place in self._first_undrawn
             and self._last_drawn[place] > self._first_undrawn[place]
         ):
-            return f"its cases of the stratum {show(stratum.name)} are not those that its seed draws"
+            return f"its cases of the stratum {show(stratum.about or stratum.name)} are not those that its seed draws"
         return None
 
 
@@ -675,7 +690,8 @@ def _find_signals(judgements: Sequence[RunItem], subject: str) -> _Signals:
     score = first.score if isinstance(first, JudgeResult) and verdict is not None else None
     decided = [vote == "passed" for vote in votes if vote != "undecided"]
     value = score_signals(verdict=verdict, votes=decided, score=None if score is None else min(max(score, 0.0), 1.0))
-    return _Signals(judgements[0].case.id, subject, verdict, value)
+    share = sum(decided) / len(decided) if decided else None
+    return _Signals(judgements[0].case.id, subject, verdict, value, score, share)
 
 
 def _make_strata(signals: Sequence[_Signals], expect: float) -> tuple[PlanStratum, ...]:
@@ -691,25 +707,45 @@ def _make_strata(signals: Sequence[_Signals], expect: float) -> tuple[PlanStratu
         smallest = min(range(len(strata)), key=lambda place: strata[place].size)
         strata[smallest] = replace(strata[smallest], size=strata[smallest].size + undecided, undecided=True)
     elif undecided:
-        strata.append(PlanStratum(name="undecided", size=undecided, undecided=True, expected=0.5))
-    names = [case_signals.name for case_signals in strata]
+        strata.append(PlanStratum(name="", about="undecided", size=undecided, undecided=True, expected=0.5))
+    verdicts = [stratum.about.partition(",")[0] for stratum in strata]
     return tuple(
-        replace(
-            case_signals,
-            name=f"{case_signals.name}, score {' to '.join(format_apart(case_signals.low, case_signals.high))}",
-        )
-        if names.count(case_signals.name) > 1
-        else case_signals
-        for case_signals in strata
+        stratum if verdicts.count(verdict) > 1 else replace(stratum, about=verdict)
+        for verdict, stratum in zip(verdicts, strata, strict=True)
     )
 
 
 def _make_stratum(group: Sequence[_Signals], expect: float) -> PlanStratum:
     passed = sum(case_signals.verdict is True for case_signals in group)
     share, scores = passed / len(group), [case_signals.score for case_signals in group]
-    name = "passed" if share == 1 else "failed" if share == 0 else "mixed"
+    verdict = "passed" if share == 1 else "failed" if share == 0 else MIXED
     expected = share * expect + (1 - share) * (1 - expect)
-    return PlanStratum(name=name, size=len(group), low=min(scores), high=max(scores), expected=expected)
+    about = ", ".join((verdict, *_describe_signals(group)))
+    return PlanStratum(name="", about=about, size=len(group), low=min(scores), high=max(scores), expected=expected)
+
+
+MIXED = "mixed"
+"""The verdict of a stratum with passed and failed cases, too few of one of them for a stratum of their own."""
+
+
+def _describe_signals(group: Sequence[_Signals]) -> Iterator[str]:
+    """Describe the judge's scores of some cases and the votes on them, as far as every case has them."""
+    scores = [case_signals.judged for case_signals in group if case_signals.judged is not None]
+    votes = [100 * case_signals.votes for case_signals in group if case_signals.votes is not None]
+    if len(scores) == len(group):
+        yield f"score {_format_between(scores, digits=2)}"
+    if len(votes) == len(group):
+        yield f"{_format_between(votes, digits=0)} % of votes pass"
+
+
+def _format_between(values: Sequence[float], *, digits: int) -> str:
+    return " to ".join(dict.fromkeys(format_apart(min(values), max(values), digits=digits)))
+
+
+def _name_strata(strata: Sequence[PlanStratum], seed: int) -> tuple[PlanStratum, ...]:
+    """Name strata in an order of the seed: labels name them, and a rater is not to read the verdict from that."""
+    order = sorted(range(len(strata)), key=lambda place: find_position(seed, f"stratum {place}"))
+    return tuple(replace(stratum, name=f"s{order.index(place) + 1}") for place, stratum in enumerate(strata))
 
 
 def _find_stratum(strata: Sequence[PlanStratum], case_signals: _Signals) -> int | None:

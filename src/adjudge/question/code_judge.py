@@ -19,7 +19,12 @@ from adjudge.formats.json import MOST_DEPTH
 from adjudge.models.model import FunctionIdentity, FunctionInput, Reply
 from adjudge.question.question import Answer, Part, Question
 from adjudge.question.reply_object import read_value
-from adjudge.question.returned_shapes import bring_into_form, describe_expected, open_foreign
+from adjudge.question.returned_shapes import (
+    bring_into_form,
+    describe_expected,
+    describe_scale_remedy,
+    open_foreign,
+)
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Criterion, Rubric
 
@@ -126,7 +131,15 @@ def read_returned(reply: Reply, question: Question, function: FunctionIdentity) 
             "unparseable",
             f"the reply is that of {author}, and the judge is {function} as its code is now; ask it again",
         )
-    return question.answer(bring_into_form(read_value(reply.text), question), question)
+    members = bring_into_form(read_value(reply.text), question)
+    try:
+        return question.answer(members, question)
+    except ReplyError as error:
+        if error.because != "off_scale" or question.rubric is None:
+            raise
+        # A model was told the scale, and whoever wrote a function perhaps not.
+        remedy = describe_scale_remedy(members, question.rubric)
+        raise ReplyError("off_scale", f"{error.detail}{remedy}") from None
 
 
 # ------------------------------------------------------------------ results and instances in the form of a reply

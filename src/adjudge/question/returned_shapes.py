@@ -195,15 +195,39 @@ def _make_unknown_shape(returned: Any, question: Question) -> ShapeError:
         unknown = [name for name in returned if name not in _BESIDE_VERDICT]
         if unknown:
             return _make_unknown_members(unknown, question)
-        wrong = next((name for name in _VERDICT if name in returned), "")
-        description = f"{wrong!r}: {show(json.dumps(returned[wrong]))}" if wrong else "a dict without a score"
+        wrong = next((name for name in (*_VERDICT, *_REASONS) if _is_wrong(name, returned)), "")
+        description = f"{wrong!r}: {show(returned[wrong])}" if wrong else "a dict without a score"
     elif returned is None:
         description = "None"
     elif isinstance(returned, str):
         description = f"a text (str), {show(returned[:40])}"
+    elif isinstance(returned, list):  # a tuple, mostly
+        kinds = [_KINDS.get(type(value), type(value).__name__) for value in returned[:4]]
+        description = f"a tuple or list ({', '.join(kinds)}{', ...' if len(returned) > len(kinds) else ''})"
     else:
-        description = f"a {_KINDS.get(type(returned), 'list')}"
+        description = f"a {_KINDS[type(returned)]}"
     return ShapeError(f"the function returned {description}; {describe_expected(question)}")
+
+
+def _is_wrong(name: str, members: Mapping[str, Any]) -> bool:
+    """Return whether a verdict's member is there and is not what it may be."""
+    allowed = {"score": (bool, int, float, type(None)), "passed": (bool,)}.get(name, (str, type(None)))
+    return name in members and not isinstance(members[name], allowed)
+
+
+def describe_scale_remedy(returned: Mapping[str, Any], rubric: Rubric) -> str:
+    """Describe what to do about a score that is not on the rubric's scale, where a common other one has it."""
+    listed = returned.get("criteria")
+    entries = listed if isinstance(listed, list) else []
+    scores = [
+        entry["score"] for entry in entries if isinstance(entry, dict) and type(entry.get("score")) in (int, float)
+    ]
+    low, high = rubric.scale
+    for most in (10, 100):
+        if rubric.scale != (0, most) and scores and high < max(scores) <= most and min(scores) >= 0:
+            share = f"score / {most}" if (low, high) == (0, 1) else f"a score from {low:g} to {high:g}"
+            return f"; return {share}, or give the rubric your scale: Rubric(..., scale=(0, {most}))"
+    return "; return a score on that scale, or give the rubric yours: Rubric(..., scale=(lowest, highest))"
 
 
 def _find_criterion(question: Question) -> str:

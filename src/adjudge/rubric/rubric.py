@@ -217,31 +217,43 @@ class Rubric:
 def make_rubric(criteria: str | Sequence[str] | Mapping[str, str], threshold: float | None = None) -> Rubric:
     """Make a rubric of words: a sentence, a list of sentences, or a mapping of names to sentences, equally weighted.
 
-    One sentence gives its words as names: ``Is polite.`` is the rubric ``Is polite`` with the criterion ``is-polite``.
+    A sentence gives its words as names: ``Is polite.`` is the rubric ``Is polite`` with the criterion ``is-polite``.
+    Several sentences are the criteria of the rubric ``criteria``. Raises ``UsageError`` for one that is given twice.
     """
-    name = "criteria"
-    if isinstance(criteria, str):
-        name = _find_name(criteria)
-        sentences: list[tuple[str, str]] = [(name.lower().replace(" ", "-"), criteria)]
-    elif isinstance(criteria, Mapping):
-        sentences = list(criteria.items())
-    elif isinstance(criteria, Sequence):
-        sentences = [(f"criterion-{place}", text) for place, text in enumerate(criteria, 1)]
-    else:
+    if not isinstance(criteria, (str, Mapping, Sequence)):
         raise UsageError(
             f"criteria must be a sentence, a list of sentences or a mapping of names to sentences, "
             f"not {type(criteria).__name__}",
             argument="criteria",
         )
-    if not all(isinstance(text, str) for text in (*dict(sentences), *dict(sentences).values())):
+    sentences = (criteria,) if isinstance(criteria, str) else criteria
+    texts = (*sentences, *sentences.values()) if isinstance(sentences, Mapping) else tuple(sentences)
+    if not all(isinstance(text, str) for text in texts):
         raise UsageError(f"criteria must be sentences, got {show(criteria)}", argument="criteria")
+    named = sentences if isinstance(sentences, Mapping) else _name_sentences(sentences)
+    name = _find_name(sentences[0]) if not isinstance(sentences, Mapping) and len(sentences) == 1 else "criteria"
     return _make_worded_rubric(
-        name, tuple(sentences), DEFAULT_THRESHOLD if threshold is None else check_share("threshold", threshold)
+        name, tuple(named.items()), DEFAULT_THRESHOLD if threshold is None else check_share("threshold", threshold)
     )
 
 
 _LONGEST_NAME = 48
 """Characters of a name that is made of a sentence."""
+
+
+def _name_sentences(sentences: Sequence[str]) -> Mapping[str, str]:
+    """Map names made of the words of sentences to the sentences."""
+    named: dict[str, str] = {}
+    for sentence in sentences:
+        if sentence in named.values():
+            raise UsageError(f"criteria: {show(sentence)} is given twice; leave one out", argument="criteria")
+        name = base = _find_name(sentence).lower().replace(" ", "-")
+        number = 1
+        while name in named:  # two long sentences that begin alike
+            number += 1
+            name = f"{base}-{number}"
+        named[name] = sentence
+    return named
 
 
 def _find_name(sentence: str) -> str:

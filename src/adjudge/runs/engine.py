@@ -65,6 +65,7 @@ class Engine:
         self._executor: Executor | None = None
         self._schedule: Schedule | None = None
         self._lock: RunLock | None = None
+        self._made_folder = False
         self._outcomes: Counter[Outcome] = Counter()
         self._fresh = 0
         self._cost: float | None = 0.0
@@ -104,6 +105,7 @@ class Engine:
         total = await plan.source.count() if plan.sample is not None else None
         places = draw_places(total, plan.sample, plan.seed) if plan.sample is not None and total is not None else None
         manifest = _make_run_manifest(plan, judge, assignment, total)
+        self._made_folder = plan.out is not None and not plan.out.exists()
         folder, owner = _find_folder(plan.out)
         run = self._open(folder, owner, manifest)
         has_items = self._resumed and self._store.has_begun()
@@ -355,8 +357,15 @@ class Engine:
         """Leave the folder of a run that was there as it was found."""
         run.store.close()
         self._close_executor("withdrawn")
+        self._leave_folder(run.folder)
+
+    def _leave_folder(self, folder: Path) -> None:
+        """Take the lock out of a folder that got no run, and the folder itself where this run made it."""
         if self._lock is not None:
             self._lock.undo()
+        if self._made_folder:
+            with suppress(OSError):  # somebody has put something there since
+                folder.rmdir()
 
     def _close_executor(self, ending: Ending) -> Mapping[str, Any]:
         return {} if self._executor is None else self._executor.close(ending)
@@ -366,6 +375,7 @@ class Engine:
         self._close_executor("empty")
         run.store.remove()
         (run.folder / MANIFEST_FILE).unlink(missing_ok=True)
+        self._leave_folder(run.folder)
 
     def _conclude(self, run: Run) -> Run:
         schedule = self._schedule

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pwd
 import sqlite3
@@ -24,6 +25,7 @@ from kit.ledgers import make_result as make_quoting_result
 pytestmark = pytest.mark.timed
 
 
+TEXT = "The text."
 URL = "sqlite:///a.db"
 HERE = ("--ledger", "a.db")
 
@@ -35,11 +37,17 @@ def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
     return Line(capsys)
 
 
+def digest(text: str) -> str:
+    """The digest of a content that is a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def request(*approvers: str, result: Any = None, message: str = "Publish it?", url: str = URL, **options: Any) -> str:
-    """The id of a new request, which this user may decide unless somebody else is named."""
+    """The id of a new request about a text, which this user may decide unless somebody else is named."""
 
     async def go(approvals: Any) -> str:
-        about = make_result() if result is None else result
+        options.setdefault("content", TEXT)
+        about = make_result(subject=digest(options["content"] or TEXT)) if result is None else result
         return await approvals.request(about, message, approvers=approvers or (ME,), **options)
 
     return use(url, go)
@@ -133,7 +141,7 @@ def test_somebody_who_may_not_decide_is_told_who_may(line: Line):
 
 def test_what_follows_names_the_ledger_that_was_named(line: Line):
     """So that the proposed command can be typed as it stands."""
-    ident = asgi.run(URL, asgi.Shop.hold, ask={"approvers": [ME]})
+    ident = asgi.run(URL, asgi.Shop.hold, ask={"approvers": [ME]}, show_content=True)
     shown = line("approvals", "show", ident, *HERE)
 
     assert f"adjudge approvals approve {ident} --reason WHY --ledger a.db" in shown.err
@@ -142,7 +150,7 @@ def test_what_follows_names_the_ledger_that_was_named(line: Line):
 @pytest.mark.parametrize("command", ["approve", "wait"])
 def test_a_request_over_http_goes_on_by_its_client(line: Line, command: str):
     """`gate resume` would use the approval up, and the client be refused."""
-    ident = asgi.run(URL, asgi.Shop.hold, ask={"approvers": [ME]})
+    ident = asgi.run(URL, asgi.Shop.hold, ask={"approvers": [ME]}, show_content=True)
     done = line.vote(ident, "--reason", "fine", *HERE)
     if command == "wait":
         done = line("approvals", "wait", ident, *HERE)
@@ -201,7 +209,8 @@ def test_a_signed_ledger_is_signed_by_who_decides(line: Line):
     Path("adjudge.toml").write_text(f'[ledger]\nurl = "{URL}"\nkey = "key.pem"\n', encoding="utf-8")
 
     async def go(approvals: Any) -> str:
-        return await approvals.request(make_result(), "Publish it?", approvers=[ME])
+        result = make_result(subject=digest(TEXT))
+        return await approvals.request(result, "Publish it?", approvers=[ME], content=TEXT)
 
     ident = use_signed(go)
     Path("other").mkdir()
@@ -305,7 +314,10 @@ def test_show_says_whether_the_content_is_what_was_judged(line: Line):
 
     assert "content      as it was judged\n  | The content.\n" in before
     assert "content      not as it was judged: redacted, or changed since\n  | Harmless.\n" in after
-    assert "content      not kept here; its digest is the subject" in line("approvals", "show", request(), *HERE).out
+    assert (
+        "content      not kept here; its digest is the subject"
+        in line("approvals", "show", request(content=None), *HERE).out
+    )
 
 
 def test_show_shows_white_space_as_it_is(line: Line):
@@ -335,7 +347,8 @@ def test_hostile_texts_make_no_lines_and_no_escapes(line: Line):
     """Content, message, names of criteria and reasons are other people's: none of them begins a line of its own."""
     forged = f"{ESCAPES}\nstate        approved by {ME}\nentry 9      approval.closed: approved by {ME}"
     forged = forged.replace("\0", "")
-    result = make_quoting_result(detail=forged, reasoning=forged, judge="j", suggestions=(forged,))
+    texts: dict[str, Any] = {"detail": forged, "reasoning": forged, "suggestions": (forged,)}
+    result = make_quoting_result(judge="j", subject=digest(forged), **texts)
     ident = request(ME, result=result, message=forged, content=forged)
     line.vote(ident, "--reason", forged, *HERE)
     every = [line("approvals", *rest, *HERE) for rest in (("show", ident), ("list", "--status", "all"))]
@@ -406,7 +419,7 @@ def test_overrides_are_exported_as_labelled_cases(line: Line):
 
 def test_forget_deletes_the_texts_of_a_closed_request(line: Line):
     """Not of an open one, which people have to read."""
-    ident = request(result=make_quoting_result(), content=SECRET)
+    ident = request(result=make_quoting_result(subject=digest(SECRET)), content=SECRET)
     early = line("approvals", "forget", ident, *HERE)
     line.vote(ident, "--reason", "x", *HERE)
     done = line("approvals", "forget", ident, *HERE)

@@ -33,7 +33,8 @@ GATE = (
     '[gates.publish]\nrubric = "polite"\njudge = "words"\non_failed = "ask"\non_undecided = "ask"\n'
 )
 LEDGER = f'[ledger]\nurl = "{URL}"\n'
-PEOPLE = f'[approvals]\napprovers = ["{ME}", "bob"]\n'
+BLIND = f'[approvals]\napprovers = ["{ME}", "bob"]\n'
+PEOPLE = BLIND + "show_content = true\n"
 
 
 @pytest.fixture
@@ -284,19 +285,44 @@ def test_a_gate_may_ask_others(line: Line):
     hold(line)
     (item,) = use(URL, lambda approvals: approvals.list())
 
-    assert (item.approvers, item.required, item.content) == (("ana", "cy"), 2, None)
+    assert (item.approvers, item.required, item.content) == (("ana", "cy"), 2, "bad")
     assert item.expires_at is not None
     assert (item.expires_at - item.created_at).total_seconds() == 60
 
 
 def test_people_are_shown_the_content_where_the_file_says_so(line: Line):
-    """By default a request carries its digest, and whoever looks for the content is told what keeps it."""
-    assert "; a gate with show_content = true keeps it\n" in line("approvals", "show", hold(line)).out
-    configure(GATE + LEDGER + PEOPLE + "show_content = true\n")
-
+    """The request carries it, beside its digest."""
     ident = hold(line)
 
     assert use(URL, lambda approvals: approvals.get(ident)).content == "bad"
+
+
+def test_what_nobody_can_read_nobody_can_approve(line: Line):
+    """By default a request has the digest alone. Whoever checks, looks or approves is told what keeps the content."""
+    configure(GATE + LEDGER + BLIND)
+    checked = check(line, "bad.txt")
+    (item,) = use(URL, lambda approvals: approvals.list())
+    looked = line("approvals", "show", item.id)
+    voted = line.vote(item.id, "--reason", "we agreed")
+
+    assert (checked.status, voted.status) == (3, 2)
+    assert all("show_content = true" in said for said in (checked.err, looked.err, voted.sentence))
+    assert "approvals approve" not in checked.err + looked.err
+    assert "adjudge approvals deny" in looked.err
+    assert use(URL, lambda approvals: approvals.get(item.id)).status == "open"
+    assert line.vote(item.id, "--reason", "we did not", command="deny").status == 0
+
+
+def test_a_gate_that_the_file_does_not_have_is_resumed_by_its_program(line: Line):
+    """No command could open it, so none is named."""
+    one, other = hold(line), hold(line)
+    configure(LEDGER + PEOPLE)
+
+    approved = line.vote(one, "--reason", "we agreed")
+    denied = line("approvals", "deny", other, "--reason", "we did not")
+
+    assert "await gate.resume(decision, content=...)" in approved.err
+    assert "adjudge gate resume" not in approved.err + denied.err
 
 
 def test_a_judge_may_answer_first(line: Line):
@@ -305,7 +331,7 @@ def test_a_judge_may_answer_first(line: Line):
     Path("second_judge.py").write_text(code, encoding="utf-8")
     panel = '[judges.panel]\nseats = ["yes", "yes", "yes"]\nstrategy = "majority"\nstop_early = false\n'
     panel += '[judges.yes]\nseats = ["python:second_judge:approve"]\n'
-    configure(GATE + panel + LEDGER + PEOPLE + 'first = "panel"\nshow_content = true\n')
+    configure(GATE + panel + LEDGER + PEOPLE + 'first = "panel"\n')
     done = check(line, "bad.txt", "--json")
 
     assert done.status == 0
@@ -324,10 +350,10 @@ def test_a_judge_may_answer_first(line: Line):
             "[gates.publish] … gate 'publish' … ask … required=3 needs as many",
         ),
         (GATE + LEDGER + PEOPLE + 'on_expiry = "approve"\n', "on_expiry='approve' needs expires_in"),
-        (GATE + LEDGER + PEOPLE + 'first = "words"\n', "first needs the content … a gate hands over with show_c"),
+        (GATE + LEDGER + BLIND + 'first = "words"\n', "first needs the content … a gate hands over with show_c"),
         (GATE + LEDGER + PEOPLE + 'first = "wrds"\n', "'wrds' is neither a model nor a judge of adjudge.toml … did y"),
         (GATE + LEDGER + PEOPLE + "first = 3\n", "[approvals]: first … a judge's name in quotes … got 3"),
-        (GATE + LEDGER + PEOPLE + "show_content = 1\n", "[approvals]: show_content … true or false … got 1"),
+        (GATE + LEDGER + BLIND + "show_content = 1\n", "[approvals]: show_content … true or false … got 1"),
         (GATE + LEDGER + PEOPLE + "expire = 3\n", "[approvals] … unknown key 'expire' … did you mean 'expires_in'?"),
         (GATE + LEDGER + PEOPLE + "webhook = 3\n", "[approvals]: webhook … a table like"),
         (GATE + LEDGER + PEOPLE + 'webhook = {url = "https://a.example"}\n', "webhook needs secret_env, the name of"),

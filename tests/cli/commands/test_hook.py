@@ -87,6 +87,19 @@ def test_an_installed_hook_answers_by_its_own_command(line: Line, config: Path, 
     assert set(hooks) == {"PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit"}
 
 
+def test_a_configuration_inside_a_project_is_pointed_out(line: Line, config: Path, tmp_path: Path):
+    """An agent that works on the project could change it. It is no refusal: a home folder may be a project too."""
+    words = ("hook", "install", "claude", "--config", config, "--file", tmp_path / "settings.json")
+    outside = line(*words)
+    (config.parent / ".git").mkdir()
+    inside = line(*words)
+
+    assert (outside.status, inside.status) == (0, 0)
+    assert "outside of every project" not in outside.err
+    assert f"{config} lies in the project {config.parent}" in inside.err
+    assert "outside of every project" in inside.err
+
+
 @pytest.mark.integration
 def test_what_cannot_be_checked_is_exit_2_with_a_word(config: Path):
     """An event that is none, another configuration, one in the session's folder, and a ledger that cannot be used."""

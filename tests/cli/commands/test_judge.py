@@ -64,6 +64,50 @@ def test_a_result_is_shown_as_plain_lines_in_a_pipe(line: Line):
     assert ran.err == ""
 
 
+def test_each_criteria_is_a_criterion(line: Line):
+    """Each has a name made of its own words, also where two long ones begin alike."""
+    long = "Is as polite as a person would be who has waited for a very long time"
+    texts = ("Is polite.", f"{long}.", f"{long}, or longer.")
+    options = [word for text in texts for word in ("--criteria", text)]
+    ran = line("judge", "good.txt", *options, "--judge", "openai:m", "--show-prompt")
+
+    for place, text in enumerate(texts, 1):
+        assert [row for row in ran.out.splitlines() if row.startswith(f"{place}. ") and row.endswith(f": {text}")]
+    names = [row.split(": ")[0].split()[1] for row in ran.out.splitlines() if row[:3] in ("1. ", "2. ", "3. ")]
+    assert names[0] == "is-polite"
+    assert names[2] == f"{names[1]}-2"
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        ("--threshold", "0.1", "--threshold=0.2"),
+        ("--task", "good.txt", "--task", "good.txt"),
+        ("-r", "polite.yaml", "--rubric", "security"),
+    ],
+)
+def test_an_option_with_one_value_is_not_given_twice(line: Line, twice: tuple[str, ...]):
+    """The last would count, and what the first said would be dropped without a word."""
+    ran = line("judge", "good.txt", *twice, "--judge", "rules")
+
+    assert ran.status == 2
+    assert "is given twice" in ran.sentence
+
+
+def test_a_switch_may_stand_twice(line: Line):
+    """It says the same."""
+    assert line("judge", "good.txt", *POLITE, "--judge", WORDS, "--json", "--json").status == 0
+
+
+def test_a_table_is_one_text_and_that_is_said(line: Line):
+    """It may be what is to be judged; whoever meant its rows is told the command for them."""
+    write_rows({"content": "good"}, path="good one.csv")
+    table = line("judge", "good one.csv", *POLITE, "--judge", WORDS)
+
+    assert "as one text; for its rows: adjudge run 'good one.csv'" in table.err
+    assert "as one text" not in line("judge", "good.txt", *POLITE, "--judge", WORDS).err
+
+
 def test_standard_input_is_judged(line: Line, monkeypatch: pytest.MonkeyPatch):
     """``-`` is standard input, and so is no path at all when something is piped in."""
     for arguments in (["-"], []):

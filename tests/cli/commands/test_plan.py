@@ -57,6 +57,16 @@ def test_the_first_call_draws_a_pilot(line: Line):
     assert json.loads(Path("run/plan.json").read_text())["seed"] == 1
 
 
+def test_a_list_that_cannot_be_written_draws_nothing(line: Line):
+    """A plan is kept once it is drawn, so the name of the list is looked at first."""
+    Path("there.csv").write_text("mine")
+    for name in ("there.csv", "cases.xlsx", "missing/cases.csv"):
+        assert line("plan", "run", "--within", "5", "--out", name).status == 2
+
+    assert not Path("run/plan.json").exists()
+    assert Path("there.csv").read_text() == "mine"
+
+
 def test_the_same_call_again_changes_nothing(line: Line):
     """Without new labels, the plan stays as it is."""
     first = line("plan", "run", "--json")

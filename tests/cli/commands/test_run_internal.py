@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.cli.commands.run import describe, find_status, open_counted
+from adjudge.cli.commands.run import RunSession, describe, find_status, open_counted
 from adjudge.cli.options import DataOptions
 from adjudge.runs import Progress
 from kit import cli
@@ -69,6 +69,25 @@ def test_a_file_whose_rows_can_be_counted_has_a_total(name: str, data: str, size
     Path(name).write_text(data, "utf-8")
 
     assert open_counted(name, DataOptions()).size == size
+
+
+@pytest.mark.parametrize(("has_begun", "said"), [(False, "nothing was judged yet"), (True, "--out R --resume")])
+def test_an_interrupt_before_the_run_could_catch_it_says_what_is_kept(
+    line: Line, monkeypatch: pytest.MonkeyPatch, has_begun: bool, said: str
+):
+    """Also where no handler can be set, as on Windows."""
+
+    async def interrupt(session: RunSession) -> int:
+        if has_begun:
+            await session.running
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunSession, "go", interrupt)
+    Path("data.jsonl").write_text('{"content": "good"}\n', "utf-8")
+    ran = line("run", "data.jsonl", "--criteria", "Is good.", "--judge", cli.WORDS, "--out", "R")
+
+    assert ran.status == 130
+    assert said in ran.err
 
 
 IMPORTED = """

@@ -38,6 +38,7 @@ from adjudge.guards.tool_guard.history import read_call_history
 if TYPE_CHECKING:
     from adjudge.guards.approval.approval import Approval
     from adjudge.guards.approval.approvals import Approvals
+    from adjudge.guards.approval.completeness import Gap
     from adjudge.guards.approval.pending import PendingDecision
     from adjudge.guards.tool_guard.history import CallHistory
     from adjudge.ledger.entry import Entry
@@ -81,6 +82,7 @@ def print_approval(
     history: Sequence[Entry],
     pending: PendingDecision | None,
     *,
+    gaps: Sequence[Gap] = (),
     ledger: str | None = None,
     call: CallHistory | None = None,
 ) -> None:
@@ -92,8 +94,7 @@ def print_approval(
         else:
             _print_change(name, text)
     if approval.content is None:
-        keep = "; a gate with show_content = true keeps it" if approval.gate and approval.status == "open" else ""
-        _print_change("content", f"not kept here; its digest is the subject{keep}")
+        _print_change("content", "not kept here; its digest is the subject")
     else:
         same = digest_text(approval.content) == approval.subject
         _print_change("content", "as it was judged" if same else "not as it was judged: redacted, or changed since")
@@ -105,9 +106,15 @@ def print_approval(
         _print_change(name, text)
     for entry in history:
         _print_change(f"entry {entry.seq}", f"{_format_time(entry.at)}  {entry.kind}: {describe_entry(entry)}")
-    if approval.status == "open":
-        seen = digest_shown(approval)[:_SEEN]
-        note(f"adjudge approvals approve {approval.id} --reason WHY{_repeat_ledger(ledger)} --seen {seen}   (or deny)")
+    if approval.status != "open":
+        return
+    decide = f"{approval.id} --reason WHY{_repeat_ledger(ledger)}"
+    if not gaps:
+        note(f"adjudge approvals approve {decide} --seen {digest_shown(approval)[:_SEEN]}   (or deny)")
+        return
+    for gap in gaps:
+        note(f"it cannot be approved: {gap.what} {gap.remedy.removesuffix('.')}")
+    note(f"adjudge approvals deny {decide}")
 
 
 def _print_judged_with(approval: Approval, pending: PendingDecision | None) -> None:
@@ -332,18 +339,19 @@ def show_approval(
 
     async def find(
         approvals: Approvals,
-    ) -> tuple[Approval, tuple[Entry, ...], PendingDecision | None, CallHistory | None]:
+    ) -> tuple[Approval, tuple[Entry, ...], PendingDecision | None, tuple[Gap, ...], CallHistory | None]:
         approval = await approvals.get(await approvals.find(ident))
         call = await read_call_history(approvals.ledger, approval)
-        return approval, await approvals.history(approval.id), await approvals.pending(approval.id), call
+        gaps = await approvals.find_gaps(approval.id)
+        return approval, await approvals.history(approval.id), await approvals.pending(approval.id), gaps, call
 
-    approval, history, pending, call = _use(ledger, config, key, find)
+    approval, history, pending, gaps, call = _use(ledger, config, key, find)
     if as_json:
         entries = [entry.to_dict() for entry in history]
         about = {"approval": approval.to_dict(), "shown": digest_shown(approval), "history": entries}
         write_json({"schema": "adjudge/approval-history/1", **about})
     else:
-        print_approval(approval, history, pending, ledger=ledger, call=call)
+        print_approval(approval, history, pending, gaps=gaps, ledger=ledger, call=call)
 
 
 def approve(
@@ -425,7 +433,7 @@ def wait(
         return approval, approved, await _find_pending(approvals, approval)
 
     approval, approved, pending = _use(ledger, config, key, work)
-    _print_approval(approval, pending, ledger=ledger, as_json=as_json)
+    _print_approval(approval, pending, ledger=ledger, config=config, as_json=as_json)
     return 3 if approved is None else 0 if approved else 1
 
 
@@ -532,7 +540,7 @@ def _decide(
                 reason=reason,
                 seen=_complete_digest(seen, await approvals.get(approval_id), by, approved=approved),
                 answer=answer,
-                require_complete=False,  # whoever runs the command has the file, which `gate resume` compares
+                require_complete=True,
             )
         except DecisionRefused as error:
             if error.because != "unauthorised":
@@ -546,7 +554,7 @@ def _decide(
     if not as_json:
         word = "approves" if approved else "denies"
         print_line(f"approval {approval.id}: {by} {word}, entry {approval.votes[-1].seq}")
-    _print_approval(approval, pending, ledger=ledger, as_json=as_json)
+    _print_approval(approval, pending, ledger=ledger, config=config, as_json=as_json)
 
 
 async def _check_asked_elsewhere(approvals: Approvals, approval_id: str) -> None:
@@ -578,21 +586,34 @@ async def _find_pending(approvals: Approvals, approval: Approval) -> PendingDeci
     return None
 
 
-def _print_approval(approval: Approval, pending: PendingDecision | None, *, ledger: str | None, as_json: bool) -> None:
+def _print_approval(
+    approval: Approval, pending: PendingDecision | None, *, ledger: str | None, config: Path | None, as_json: bool
+) -> None:
     if as_json:
         write_json(approval.to_dict())
         return
     print_line(f"approval {approval.id}: {approval.explain()}")
-    if approval.gate is not None and approval.status == "approved":
-        note(_say_how_to_resume(approval, pending, ledger))
-    elif approval.gate is not None and approval.status == "denied":
-        note(f"what the gate held back stays blocked; adjudge gate resume {approval.id} records that")
+    if approval.gate is None or approval.status == "open":
+        return
+    # A gate that was made in Python cannot be resumed by a command, which does not have it.
+    is_configured = approval.gate in read_config(config).gates
+    if approval.status == "approved":
+        note(_say_how_to_resume(approval, pending, ledger, is_configured=is_configured))
+    elif approval.status == "denied":
+        records = f"; adjudge gate resume {approval.id}{_repeat_ledger(ledger)} records that" if is_configured else ""
+        note(f"what the gate held back stays blocked{records}")
 
 
-def _say_how_to_resume(approval: Approval, pending: PendingDecision | None, ledger: str | None) -> str:
+def _say_how_to_resume(
+    approval: Approval, pending: PendingDecision | None, ledger: str | None, *, is_configured: bool
+) -> str:
     # `gate resume` would use up the approval of a request, and its client be refused.
     if pending is not None and _is_over_http(pending):
         return f"to resume: the client repeats its request with the header Adjudge-Approval: {approval.id}"
+    if pending is not None and isinstance(pending.decision.metadata.get("call"), Mapping):
+        return "to resume: the agent makes the same call again, if it does not wait for this already"
+    if not is_configured:
+        return "to resume, in your program: await gate.resume(decision, content=...)"
     file = "FILE" + _repeat_ledger(ledger)
     return f"to resume: adjudge gate resume {approval.id} {file}   (what the gate held back)"
 

@@ -114,7 +114,10 @@ def check_gate(
     inputs = list_inputs(paths)
     # Not the library's sync door: an interrupt has to end here only when every call that was under way has ended.
     done = asyncio.run(_check_all(gate, inputs, texts, concurrency, recorder, wait=wait))
-    (_print_json if as_json else print_decisions)(done, single=inputs.single)
+    if as_json:
+        _print_json(done, single=inputs.single)
+    else:
+        print_decisions(done, single=inputs.single, can_approve=gate.shows_content)
     complain_once([*(item.error for item, _ in done if item.error is not None), *recorder.troubles])
     # One that was let through to be observed, and is on no record, is nothing to go on with.
     return find_status([decision for _, decision in done]) or (3 if recorder.troubles else 0)
@@ -172,6 +175,8 @@ async def _await_people(gate: Gate, done: list[Decided]) -> None:
     async def work(number: int, item: InputItem, pending: Decision) -> None:
         done[number] = item, await gate.resume(pending)
 
+    if not gate.shows_content and any(decision is not None and decision.pending for _, decision in done):
+        note(_UNSEEN)
     # Asked first and waited for afterwards: else the first few that wait would keep the others from being asked.
     async with asyncio.TaskGroup() as group:
         for number, (item, decision) in enumerate(done):
@@ -199,8 +204,12 @@ def _print_json(done: Sequence[Decided], *, single: bool) -> None:
         write_json(entries[0])
 
 
-def print_decisions(done: Sequence[Decided], *, single: bool) -> None:
-    """A line for each decision, and how to go on where a person is asked."""
+def print_decisions(done: Sequence[Decided], *, single: bool, can_approve: bool = True) -> None:
+    """A line for each decision, and how to go on where a person is asked.
+
+    ``can_approve=False``: the gate keeps no content with its requests, so nobody who votes can read what they would
+    approve.
+    """
     for item, decision in done:
         if decision is not None:
             # On one line, whatever a judge or a rule wrote.
@@ -211,12 +220,21 @@ def print_decisions(done: Sequence[Decided], *, single: bool) -> None:
         (item.name, decision.approval_id) for item, decision in done if decision is not None and decision.pending
     ]
     if waiting:
-        _print_how_to_resume(*(waiting[0] if len(waiting) == 1 else ("-", "ID")))
+        _print_how_to_resume(*(waiting[0] if len(waiting) == 1 else ("-", "ID")), can_approve=can_approve)
 
 
-def _print_how_to_resume(name: str, ident: str | None) -> None:
+_UNSEEN = (
+    "nobody can approve it, because the gate keeps no content for them to read: write show_content = true under "
+    "[approvals], and check again"
+)
+
+
+def _print_how_to_resume(name: str, ident: str | None, *, can_approve: bool) -> None:
     """The commands that follow, to be typed as they are but for WHY, and DIGEST, which `show` prints."""
     file = "FILE" if name == "-" else shlex.quote(name)
+    if not can_approve:
+        note(_UNSEEN)
+        return
     note(f"to look:   adjudge approvals show {ident}")
     note(f"to decide: adjudge approvals approve {ident} --reason WHY --seen DIGEST   (or deny)")
     note(f"to resume: adjudge gate resume {ident} {file}")

@@ -212,6 +212,8 @@ def _show_difference(before: str, after: str, place: Path) -> None:
 
 
 def _explain_place(harness: str, config: Path, *, managed: bool) -> None:
+    from adjudge.config.hook import find_project
+
     if managed:
         note("no other hook counts now; restart Claude Code")
     elif harness == "claude":
@@ -220,6 +222,12 @@ def _explain_place(harness: str, config: Path, *, managed: bool) -> None:
         note(
             "a help against mistakes: Codex skips a hook, without a word, until you trust it with /hooks, and again "
             "after each change; a project that you trust can switch hooks off (features.hooks = false)"
+        )
+    project = find_project(config)
+    if project is not None:
+        note(
+            f"{config} lies in the project {project}, where an agent that works on it can write; a session in its "
+            "folder has every call refused. Move it outside of every project, and install again"
         )
     note(f"to see that it works: {shlex.join(['adjudge', 'hook', 'doctor', harness, '--config', str(config)])}")
 

@@ -229,7 +229,7 @@ def judge(
     panel = make_panel(judging)
     check_whole_number("concurrency", concurrency, least=1)
     inputs = list_inputs(paths, case_criteria, label_map=label_map, folders=True)
-    for sentence in inputs.left_out:
+    for sentence in inputs.notes:
         note(sentence)
     check_cost(judging, cost)
     layers = open_layers(cache=cost.cache, budget=cost.budget, prices=configuration.prices)

@@ -114,10 +114,12 @@ def plan_labels(
             "is for a plan of one run; label both runs with adjudge label",
         )
         return _plan_pair(run, against, {"within": half, "expect": expect, "seed": seed}, as_json=as_json)
-    from adjudge.labels.case_list import write_case_list
+    from adjudge.labels.case_list import check_list_name, write_case_list
     from adjudge.labels.plan import find_plan_status
     from adjudge.runs.folder import open_run
 
+    if out is not None:  # before anything is drawn: what is drawn is kept
+        check_list_name(out)
     with open_run(run) as opened:
         decisions = _read_labels(opened, labels, label_map)
         draw = {"within": half, "expect": expect, "seed": seed, "ignore_groups": ignore_groups or None}

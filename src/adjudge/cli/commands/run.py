@@ -54,7 +54,7 @@ from adjudge.formats.text import clean, show
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.rubric.rubric import Rubric
 from adjudge.runs.estimate.kept_estimate import find_estimate
-from adjudge.runs.folder import Run
+from adjudge.runs.folder import MANIFEST_FILE, Run
 from adjudge.runs.item import RunItem
 from adjudge.runs.launch import Running
 from adjudge.runs.options import Progress
@@ -156,7 +156,7 @@ def run_data(
         suite=fields.kind,
         listed=listed,
     )
-    return asyncio.run(session.go())
+    return session.run()
 
 
 def open_counted(data: str, fields: option.DataOptions, case_criteria: CaseCriteria | None = None) -> Dataset:
@@ -283,6 +283,14 @@ class RunSession:
         if not self.listed:
             report_notes(self.dataset)
 
+    def run(self) -> int:
+        """Run ``go``, and say what is kept after an interrupt that it could not catch."""
+        try:
+            return asyncio.run(self.go())
+        except KeyboardInterrupt:
+            self._explain_going_on(None)
+            raise
+
     async def go(self) -> int:
         """Judge, show what it came to, and return the exit status."""
         interrupted, done = asyncio.Event(), None
@@ -336,6 +344,10 @@ class RunSession:
         return "reading the data set" if progress is None else describe(progress)
 
     def _explain_going_on(self, done: Run | None) -> None:
+        """Say what is kept of a run that was interrupted, and how it is resumed."""
+        if not (self.folder / MANIFEST_FILE).exists():
+            note("nothing was judged yet, and no run is kept; repeat the command")
+            return
         kept = f"{sum(done.counts.values()):,} results are" if done is not None else "what was finished is"
         note_batches_left(self.running.progress, self.folder)
         note(f"{kept} kept in {self.folder}; to resume, repeat the command with:")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adjudge.errors import LedgerError, UsageError
+from adjudge.errors import DecisionRefused, LedgerError, UsageError
 from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.approval.voting import find_refusal
@@ -25,7 +25,8 @@ async def cast_vote(
 
     ``by`` is not checked here: the caller has to know who votes. Raises ``UsageError``, and records nothing, for an
     approval whose ``seen`` is missing, or that overrides the judge without a reason, or of something that the ledger
-    does not confirm. Everything else is checked and raised as ``Approvals.decide`` does.
+    does not confirm. Everything else is checked and raised as ``Approvals.decide`` does; where something is missing,
+    the refusal says what, and what would help.
     """
     approval = await approvals.get(id)
     # Of somebody who may not vote any more, the attempt is recorded first of all.
@@ -38,17 +39,23 @@ async def cast_vote(
                 "what the gate holds back is not what the ledger says, because one of them was changed or erased; "
                 "deny it, and put the content through the gate again"
             ) from None
-    return await approvals.decide(
-        id,
-        by,
-        approved,
-        reason.strip(),
-        seen=seen or None,
-        require_complete=require_complete,
-        undo_seconds=undo_seconds,
-        answer=answer.strip(),
-        channel=channel,
-    )
+    try:
+        return await approvals.decide(
+            id,
+            by,
+            approved,
+            reason.strip(),
+            seen=seen or None,
+            require_complete=require_complete,
+            undo_seconds=undo_seconds,
+            answer=answer.strip(),
+            channel=channel,
+        )
+    except DecisionRefused as error:
+        if error.because != "incomplete":
+            raise
+        gaps = "".join(f". {gap.what} {gap.remedy.removesuffix('.')}" for gap in await approvals.find_gaps(id))
+        raise DecisionRefused(error, gaps, because=error.because) from None
 
 
 def _check_approval(approval: Approval, *, reason: str, seen: str | None) -> None:

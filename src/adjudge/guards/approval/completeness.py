@@ -77,6 +77,13 @@ def find_gaps(
 
 _AGAIN = "Put the content through the gate again."
 
+_KEEP = "Make the request again with its content: Approvals.request(..., content=...)."
+
+_KEEP_IN_GATE = (
+    "Let the gate keep it (show_content = true under [approvals] of adjudge.toml, or the same argument of Gate), and "
+    "put it through the gate again."
+)
+
 
 def _list_text_gaps(approval: Approval, judged_with: Mapping[str, str]) -> list[Gap]:
     """List what it was judged with and nobody can read. A text that was redacted is none: the judge read it so too."""
@@ -90,7 +97,7 @@ def _list_text_gaps(approval: Approval, judged_with: Mapping[str, str]) -> list[
 def _find_content_gap(approval: Approval) -> Gap | None:
     if approval.content is None:
         problem = "The content is not kept with the request, so nobody can read what would be approved."
-        return Gap(kind="missing", what=problem, remedy="Set show_content = true for the gate, and ask again.")
+        return Gap(kind="missing", what=problem, remedy=_KEEP if approval.gate is None else _KEEP_IN_GATE)
     # What an audit shows redacted is what the judge read too, and nothing is let through by the answer.
     if not approval.audit and digest_text(approval.content) != approval.subject:
         problem = "What is shown is not exactly what was judged: it was redacted, or changed since."

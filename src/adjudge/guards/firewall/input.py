@@ -12,13 +12,14 @@ from adjudge.content import digest_text
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import ReadOnly, check_hook, check_label
 from adjudge.guards.event import GuardEvent, make_guard_question
-from adjudge.guards.firewall.prompt import find_unreliable_judge, iterate_seats
+from adjudge.guards.firewall.prompt import explain_undecided, find_unreliable_judge, iterate_seats
 from adjudge.guards.firewall.question import (
     INPUT,
     PLAIN,
     InputReply,
     UnwritableError,
     answer_input,
+    describe_unasked,
     render_arguments,
     shorten,
 )
@@ -212,9 +213,9 @@ class InputFirewall(ReadOnly):
             subject = digest_text(text)
             result = await self.chain.ask(_make_input_question(text, subject))
         except (UnwritableError, UsageError) as error:
-            # Too much for this judge, or one that is not set up: nobody was asked, so nothing may pass.
-            logger.warning("input firewall of %r asked nobody and rejected the arguments", tool)
-            return InputVerdict(passed=False, duration_ms=since(started), detail=f"nobody was asked: {error}")
+            # Too much for this judge, or one that is not set up: nobody answered, so nothing may pass.
+            logger.warning("input firewall of %r has no answer and rejected the arguments", tool)
+            return InputVerdict(passed=False, duration_ms=since(started), detail=describe_unasked(error))
         verdict = _conclude(result, since(started))
         logger.info("input firewall of %r %s the arguments", tool, "passed" if verdict.passed else "rejected")
         event = GuardEvent(
@@ -260,5 +261,5 @@ def _list_threats(result: JudgeChainResult) -> Iterator[Threat]:
 
 def _explain(result: JudgeChainResult) -> str:
     if result.outcome == "undecided":
-        return shorten(f"the judges could not decide: {result.undecided_because}; {result.detail}")
+        return explain_undecided(result)
     return shorten("the judges found the arguments unsafe" + (f"; {result.detail}" if result.detail else ""))

@@ -14,7 +14,15 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import ReadOnly, check_choice, check_hook, check_label
 from adjudge.formats.invisible import drop_unseen, is_unseen
 from adjudge.guards.event import GuardEvent, make_guard_question
-from adjudge.guards.firewall.question import RULES, RulesReply, UnwritableError, answer_rules, render_rules, shorten
+from adjudge.guards.firewall.question import (
+    RULES,
+    RulesReply,
+    UnwritableError,
+    answer_rules,
+    describe_unasked,
+    render_rules,
+    shorten,
+)
 from adjudge.guards.firewall.verdict import FirewallVerdict, RejectedRule
 from adjudge.hooks import logger, notify
 from adjudge.judges.chain import JudgeChain
@@ -106,6 +114,16 @@ def sort_rules(rules: Sequence[str], chain: JudgeChain, result: JudgeChainResult
     return SortedRules(allowed, tuple(rejected), decided_by)
 
 
+def explain_undecided(result: JudgeChainResult) -> str:
+    """Explain why judges could not decide: each with its reason, and what went wrong."""
+    reasons = [
+        f"{seat.judge}: {seat.undecided_because}" + (f" ({seat.detail})" if seat.detail else "")
+        for seat in iterate_seats(result)
+        if seat.undecided_because is not None and not getattr(seat, "results", ())
+    ]
+    return shorten(f"the judges could not decide: {result.undecided_because}; {'; '.join(reasons) or result.detail}")
+
+
 def reject_all(rules: Sequence[str], reason: str) -> tuple[RejectedRule, ...]:
     """Reject every rule, for one reason."""
     return tuple(RejectedRule(index=index, rule=rule, reason=reason) for index, rule in enumerate(rules, 1))
@@ -128,7 +146,7 @@ def _find_objection(
 ) -> str:
     """Say why all rules are rejected; empty if some may be kept."""
     if result.outcome == "undecided":
-        return shorten(f"the judges could not decide: {result.undecided_because}; {result.detail}")
+        return explain_undecided(result)
     objection = _find_unspecific(result) or ("" if reasons or result.passed else "the judges found the rules unsafe")
     if objection or not reasons:
         return objection
@@ -241,9 +259,9 @@ class PromptFirewall(ReadOnly):
             question = self._make_question(rule_list)
             result = await self.chain.ask(question)
         except (UnwritableError, UsageError) as error:
-            # Too much for this judge, or one that is not set up: nobody was asked, so nothing may pass.
-            logger.warning("prompt firewall %r asked nobody and rejected %d rules", self.name, len(rule_list))
-            reason = shorten(f"nobody was asked: {error}")
+            # Too much for this judge, or one that is not set up: nobody answered, so nothing may pass.
+            logger.warning("prompt firewall %r has no answer and rejected %d rules", self.name, len(rule_list))
+            reason = shorten(describe_unasked(error))
             return FirewallVerdict(allowed=(), rejected=reject_all(rule_list, reason), duration_ms=since(started))
         allowed, rejected, decided_by = sort_rules(
             rule_list, self.chain, result, keep_rest=self.on_unsafe == "drop_flagged"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from adjudge.errors import ReplyError
+from adjudge.errors import FunctionError, ReplyError
 from adjudge.formats.json import MOST_DEPTH
 from adjudge.formats.text import clean
 from adjudge.guards.firewall.verdict import Threat
@@ -255,6 +255,12 @@ _SPECIAL = re.compile(r"[^\x20-\x7e\n]")
 
 class UnwritableError(ValueError):
     """The rules or arguments cannot be shown to a judge; the text says why and quotes none of them."""
+
+
+def describe_unasked(error: Exception) -> str:
+    """Describe why there is no answer to a firewall's question: nobody was asked, or a function gave none."""
+    # A function that is a judge was asked, and what it returned is no verdict.
+    return str(error) if isinstance(error, FunctionError) else f"nobody was asked: {error}"
 
 
 def render_rules(rules: Sequence[str]) -> list[str]:
