@@ -204,7 +204,12 @@ def judge_by(criteria: Any, *names: str, threshold: float | None = None) -> Judg
 
 def test_words_become_a_rubric():
     """A sentence, a list and a mapping each give equally weighted criteria."""
-    assert judge_by("Is kind.", "criteria").passed
+    assert judge_by("Is kind.", "is-kind").passed
+    assert judge_by(
+        ["Is kind, and says so.", "Is kind: and says so!"], "is-kind-and-says-so", "is-kind-and-says-so-2"
+    ).passed
+    with pytest.raises(UsageError, match="given twice"):
+        judge_by(["Is kind.", "Is kind."])
     assert judge_by(["Is kind.", "Is short."], "is-kind", "is-short").score == 0.8
     strict = judge_by({"kind": "Is kind."}, "kind", threshold=0.9)
     assert (strict.threshold, strict.outcome) == (0.9, "failed")
