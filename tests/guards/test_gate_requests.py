@@ -593,7 +593,7 @@ def write_config(**more: Any) -> None:
     people = json.dumps([getpass.getuser(), *more.get("people", ["bob"])])
     Path("adjudge.toml").write_text(
         f'[gates.publish]\nrules = [{{regex = "{more.get("word", "yes")}", absent = true}}]\non_failed = "ask"\n'
-        f'[approvals]\napprovers = {people}\n[ledger]\nurl = "sqlite:///adjudge.db"\n',
+        f'[approvals]\napprovers = {people}\nshow_content = true\n[ledger]\nurl = "sqlite:///adjudge.db"\n',
         encoding="utf-8",
     )
 
