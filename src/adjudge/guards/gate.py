@@ -1122,7 +1122,7 @@ def _make_enforcement(gate: Gate) -> Enforcement | None:
         return None
     if gate.demand is None or gate.pending_store is None:
         raise UsageError(
-            "mode='enforce_when_certified' begins to enforce when a certificate holds; give ",
+            "mode enforce_when_certified begins to enforce when a certificate holds; give ",
             Argument("require_certificate"),
             argument="mode",
             where=f"gate {gate.name!r}",

@@ -75,5 +75,5 @@ def _write_ranges(read: Mapping[str, frozenset[int]]) -> Iterator[str]:
 
 def _sign(secret: str, approval: Approval, text: str) -> str:
     # With the digest of all that is shown: of a request that was changed, nothing was shown.
-    message = f"adjudge/read-windows/1\n{approval.id}\n{digest_shown(approval)}\n{text}"
+    message = f"windows that were read\n{approval.id}\n{digest_shown(approval)}\n{text}"
     return hmac.digest(secret.encode(), message.encode(errors="surrogatepass"), "sha256").hex()
