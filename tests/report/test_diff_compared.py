@@ -64,7 +64,8 @@ def judge_by(kind: str, judge: str, answers: dict[str, str], verdicts: dict[str,
     good = {case: verdicts.get(case, True) for case in answers}
     options: dict[str, Any] = {"threshold": 0.9} if judge == "other threshold" else {}
     cases = [Case(id=case, content=text) for case, text in answers.items()]
-    lines: dict[str, Any] = {case: score(criteria=0.95 if is_good else 0.0) for case, is_good in good.items()}
+    criterion = words.lower().replace(" ", "-").rstrip(".")
+    lines: dict[str, Any] = {case: score(**{criterion: 0.95 if is_good else 0.0}) for case, is_good in good.items()}
     if kind == "yes/no":
         lines = {case: {"reasoning": "r", "passed": is_good} for case, is_good in good.items()}
         options = {"result_format": Decision, "instructions": f"{words}{options}"}
