@@ -105,7 +105,7 @@ def test_an_id_that_two_cases_share_is_refused_and_the_others_are_kept(tmp_path:
     first, second, third = asyncio.run(go())
     assert (first, third) == (None, None)
     assert isinstance(second, UsageError)
-    assert names(second, "'case-0'", "case 5", "case 0 already", "an id of its own")
+    assert names(second, "'case-0'", "case 5", "case 0", "an id of its own")
     assert [item.place for item in RunStore(tmp_path / "run").open().items()] == [0, 1]
 
 
