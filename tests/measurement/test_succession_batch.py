@@ -56,10 +56,11 @@ def provide_server() -> Iterator[BatchServer]:
         yield server
 
 
-def ask(*candidates: str, more: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """A succession by batch that is in a hurry."""
+def ask(*candidates: str, check: str = "0", more: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """A succession by batch that is in a hurry, and asks so many cases live first."""
     named = [word for name in candidates for word in ("--candidate", name)]
-    return ("replace-judge", "--judge", "old", *named, "--batch", "--batch-poll", "0.02", "--batch-check", "0", *more)
+    options = ("--batch", "--batch-poll", "0.02", "--batch-check", check)
+    return ("replace-judge", "--judge", "old", *named, *options, *more)
 
 
 def find_runs() -> list[Path]:
@@ -214,7 +215,7 @@ def test_a_function_beside_a_candidate_by_batch_is_asked_at_once(
 def test_a_candidate_that_fails_does_not_end_the_others(line: Line, server: BatchServer):
     """It is named at once; the others are kept, and not asked again by a command without it."""
     good, mute = f"{server.base}#small", f"{server.base}#mute"
-    failed = line(*ask(mute, good, more=("--batch-check", "4")))
+    failed = line(*ask(mute, good, check="4"))
 
     assert failed.status == 3
     assert f"{mute}, kept in" in failed.err

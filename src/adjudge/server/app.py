@@ -63,9 +63,9 @@ ROUTERS = (
     signin_router,
     waiting_router,
     decisions_router,
+    stopped_run_router,  # before the pages of requests: "/approvals/reopen" is no request of that name
     approvals_router,
     audits_router,
-    stopped_run_router,
     labels_router,
     overview_router,
     monitors_router,
