@@ -76,7 +76,7 @@ async def record(path: Path) -> list[JudgeResult]:
     other = await judge.evaluate({"a": [1, "\u00e9\u2028"]}, criteria=CRITERIA, reference="Monday")
     plain = Judge(RecordingModel(ScriptedModel(["no reply at all", {"safe": True}], name="plain"), path))
     again = await plain.ask('Is this safe? Reply {"safe": true} or {"safe": false}.')
-    code = await Judge(RecordingModel(count_letters, path)).evaluate("Fourteen letters.", criteria="Is long.")
+    code = await Judge(RecordingModel(count_letters, path)).evaluate("Fourteen letters.", criteria={"criteria": "Is long."})
     return [*same, other, again, code]
 
 
@@ -102,7 +102,7 @@ async def make_runs(folder: Path) -> None:
         if item.place >= 2:
             break
     await running
-    await run(CASES, count_letters, criteria="Is long.", out=folder / "code", concurrency=1)
+    await run(CASES, count_letters, criteria={"criteria": "Is long."}, out=folder / "code", concurrency=1)
 
 
 async def make(folder: Path) -> None:

@@ -115,6 +115,7 @@ ACCESS: dict[tuple[str, str], frozenset[str]] = {
             ("POST", "/v1/tools/reopen"),
             ("POST", "/approvals/judge"),
             ("POST", "/approvals/deny"),
+            ("POST", "/approvals/{id}"),
             ("POST", "/approvals/{id}/decide"),
             ("POST", "/approvals/reopen"),
             ("POST", "/approvals/{id}/undo"),

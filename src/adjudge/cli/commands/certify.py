@@ -15,7 +15,7 @@ from adjudge.cli.option_sets import Only
 from adjudge.cli.output import note, print_line, show_progress, write_json
 from adjudge.config.file import read_config
 from adjudge.config.ledger import open_recorder
-from adjudge.formats.numbers import format_points, format_range
+from adjudge.formats.numbers import format_decimal, format_points, format_range
 
 if TYPE_CHECKING:
     from adjudge.dataset.label import Label
@@ -111,7 +111,7 @@ def list_lines(certificate: Certificate) -> Iterator[str]:
     blind = "all blind" if not labels.not_blind else f"{labels.not_blind:,} cases not known to be blind"
     yield f"labelled by                    {people} ({blind})"
     if labels.kappa is not None:
-        yield f"kappa of people                {labels.kappa.value:.2f} on {labels.kappa.of:,} cases"
+        yield f"kappa of people                {format_decimal(labels.kappa.value, 2)} on {labels.kappa.of:,} cases"
     if certificate.flips is not None:
         yield f"flipped when judged again      {certificate.flips.flipped:,} of {certificate.flips.of:,}"
     yield f"digest                         {certificate.digest}"
