@@ -76,7 +76,9 @@ async def record(path: Path) -> list[JudgeResult]:
     other = await judge.evaluate({"a": [1, "\u00e9\u2028"]}, criteria=CRITERIA, reference="Monday")
     plain = Judge(RecordingModel(ScriptedModel(["no reply at all", {"safe": True}], name="plain"), path))
     again = await plain.ask('Is this safe? Reply {"safe": true} or {"safe": false}.')
-    code = await Judge(RecordingModel(count_letters, path)).evaluate("Fourteen letters.", criteria={"criteria": "Is long."})
+    code = await Judge(RecordingModel(count_letters, path)).evaluate(
+        "Fourteen letters.", criteria={"criteria": "Is long."}
+    )
     return [*same, other, again, code]
 
 
