@@ -23,6 +23,8 @@ JUDGED = '\n[judges.calm]\nseats = ["python:limit_judges:answer"]\n\n[defaults]\
 
 RULE = {"length": 10_000_000}
 INNER = {"some_of": [RULE, RULE]}
+SENTENCES = [f"Good {number}." for number in range(5)]
+
 CRITERIA = [{"name": f"c{number}", "description": "Good."} for number in range(5)]
 
 
@@ -45,7 +47,7 @@ def post(tmp_path_factory: Any, request: Any):
 ALLOWED: dict[str, tuple[str, dict[str, Any]]] = {
     "as many rules": ("/v1/evaluate", {"content": "x", "criteria": "Good.", "rules": [RULE] * 3}),
     "as many rules inside": ("/v1/evaluate", {"content": "x", "criteria": "Good.", "rules": [INNER]}),
-    "as many criteria": ("/v1/evaluate", {"content": "x", "criteria": ["Good."] * 4}),
+    "as many criteria": ("/v1/evaluate", {"content": "x", "criteria": SENTENCES[:4]}),
     "as many of a rubric": ("/v1/evaluate", {"content": "x", "rubric": {"name": "r", "criteria": CRITERIA[:4]}}),
     "as long a content": ("/v1/evaluate", {"content": "x" * 1_000, "criteria": "Good."}),
     "as long in bytes": ("/v1/gates/publish/check", {"content": "\U0001f600" * 30}),
@@ -65,7 +67,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
         {"content": "x", "rubric": {"name": "r", "criteria": [{**CRITERIA[0], "rule": {"some_of": [RULE] * 3}}]}},
         "4 rules",
     ),
-    "too many criteria": ("/v1/evaluate", {"content": "x", "criteria": ["Good."] * 5}, "5 criteria"),
+    "too many criteria": ("/v1/evaluate", {"content": "x", "criteria": SENTENCES}, "5 criteria"),
     "too many by name": (
         "/v1/evaluate",
         {"content": "x", "criteria": {f"c{one}": "G" for one in range(5)}},

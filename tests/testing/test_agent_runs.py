@@ -51,7 +51,7 @@ def test_runs_are_recorded_and_replayed_without_the_agent(suite):
         suite,
         *AGENT,
         "@pytest.mark.parametrize('prompt', ['one', 'two'])",
-        "@pytest.mark.judged(criteria={'criteria': 'Is polite.'}, repeat=3, at_least=2)",
+        "@pytest.mark.judged(criteria='Is polite.', repeat=3, at_least=2)",
         "def test_one(run_agent, prompt):",
         "    return run_agent.sync(prompt, agent=agent)",
     )

@@ -145,7 +145,7 @@ def test_a_gate_in_a_test_is_recorded_and_replayed(suite):
         suite,
         "import asyncio",
         "from adjudge import Criterion, Gate, Rubric",
-        "RUBRIC = Rubric(name='Polite', criteria=[Criterion(name='criteria', description='Is polite.')])",
+        "RUBRIC = Rubric(name='Polite', criteria=[Criterion(name='is-polite', description='Is polite.')])",
         "@pytest.mark.parametrize('text', ['nice', 'rude'])",
         "def test_one(judge, text):",
         "    gate = Gate('publish', judge=judge, rubric=RUBRIC)",

@@ -97,7 +97,7 @@ def test_assert_passes_works_without_a_suite():
     script = (
         "from adjudge import UsageError\n"
         "from adjudge.testing import ScriptedModel, assert_passes\n"
-        "model = ScriptedModel({'criteria': [{'name': 'criteria', 'score': 0.9}]})\n"
+        "model = ScriptedModel({'criteria': [{'score': 0.9}]})\n"
         "assert assert_passes('x', criteria='Is polite.', judge=model).score == 0.9\n"
         "for judge, raised in ((ScriptedModel('no'), AssertionError), (None, UsageError)):\n"
         "    try: assert_passes('x', criteria='Is polite.', judge=judge)\n"

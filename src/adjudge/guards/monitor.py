@@ -62,7 +62,9 @@ class Monitor:
     _layout: ClassVar[Layout] = Layout(last=("alarm", "open"))
 
     gate: str
+    """The gate's name."""
     verdict: MonitorVerdict
+    """``quiet``, ``alarm``, or why neither can be said."""
     promise: float | None = None
     """The largest share of bad ones that the gate promises; ``None`` before the first audit."""
     confidence: float | None = None
@@ -88,6 +90,7 @@ class Monitor:
     planted: int = 0
     """Audits whose content somebody made up, as one that should have been stopped; they are in no other figure."""
     planted_answered: int = 0
+    """Those of them that people answered."""
     planted_found: int = 0
     """Of those that were answered, how many people would have stopped."""
     draws_at_once: int = 0

@@ -61,6 +61,7 @@ class ReleasePolicy:
     )
 
     risk: ReleaseRisk
+    """The risk that is bounded: ``wrong_pass`` or ``wrong_given_pass``."""
     bound: float
     """The promise: the risk is at most this share."""
     confidence: float
@@ -96,6 +97,7 @@ class ReleasePolicy:
     labels_digest: str
     """SHA-256 of the labelled cases and what people found of each."""
     sample: LabelSample
+    """The way in which the labelled cases were drawn."""
     run: str
     """The run's id."""
     measured_from: datetime
@@ -105,6 +107,7 @@ class ReleasePolicy:
     labelled_from: datetime | None
     """When the first label was given; ``None`` if a label has no time."""
     labelled_to: datetime | None
+    """When the last label was given; ``None`` as for ``labelled_from``."""
     at: datetime
     """When the policy was made."""
 

@@ -47,7 +47,9 @@ class Calibration:
     )
 
     outcome: CalibrationOutcome
+    """``kept``, or why no threshold is certified."""
     risk: ReleaseRisk
+    """The risk that is bounded: ``wrong_pass`` or ``wrong_given_pass``."""
     bound: float
     """The share that the risk must not exceed."""
     confidence: float
@@ -59,8 +61,11 @@ class Calibration:
     run: str
     """The run's id."""
     judge: str
+    """The judge's name."""
     data: str
+    """The name of the data set."""
     cases: int
+    """Cases of the run."""
     passed: int
     """Cases that the judge passed when it was asked first."""
     without_score: int
@@ -68,8 +73,11 @@ class Calibration:
     labels: int
     """Labelled cases that count."""
     sample: LabelSample
+    """The way in which the labelled cases were drawn."""
     measured_from: datetime
+    """When the first case was judged."""
     measured_to: datetime
+    """When the last case was judged."""
     contents_digest: str
     """SHA-256 of all contents that were judged."""
     labels_digest: str
@@ -85,6 +93,7 @@ class Calibration:
     cost_usd: float | None
     """The price of judging all cases; ``None`` is unknown."""
     warnings: tuple[str, ...] = ()
+    """Sentences about what limits the promise."""
     policy: ReleasePolicy | None = None
     """The certified threshold; ``None`` where there is none, and people decide everything."""
 

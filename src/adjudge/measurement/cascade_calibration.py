@@ -52,9 +52,11 @@ class CascadeCalibration:
     )
 
     outcome: CalibrationOutcome
+    """``kept``, or why no threshold is certified."""
     bound: float
     """The share of all cases that may be lost."""
     confidence: float
+    """The share of calibrations, over all looks at the run, in which the promise is kept."""
     look: int
     """The number of this look among those at which thresholds of the cheap judge's run were tested, from 1."""
     level: float
@@ -66,8 +68,11 @@ class CascadeCalibration:
     runs: tuple[str, str]
     """The ids of their runs."""
     cases: int
+    """Cases that both runs judged."""
     labels: int
+    """Labelled cases that count."""
     sample: LabelSample
+    """The way in which the labelled cases were drawn."""
     contents_digest: str
     """SHA-256 of all contents that were judged."""
     labels_digest: str
@@ -75,7 +80,9 @@ class CascadeCalibration:
     grid_digest: str
     """SHA-256 of the thresholds, which were fixed before any label was read."""
     measured_from: datetime
+    """When the first case was judged, in either run."""
     measured_to: datetime
+    """When the last case was judged, in either run."""
     threshold: float | None
     """``escalate_below`` of the cascade; ``None``: the strong judge decides everything."""
     decided: int
@@ -91,7 +98,9 @@ class CascadeCalibration:
     needed: int | None
     """About how many labels it takes, where the labels cannot tell; ``None`` is not known."""
     tests: tuple[ThresholdTest, ...]
+    """The tests in their order."""
     warnings: tuple[str, ...] = ()
+    """Sentences about what limits the promise."""
 
     @property
     def saved(self) -> float | None:

@@ -41,7 +41,9 @@ class ShareTest:
     promise: float
     """The largest share of bad ones that is promised, above 0 and below 1."""
     labels: int = 0
+    """Labels so far."""
     bad: int = 0
+    """Those of them that are bad."""
     wealths: tuple[float, ...] = (0.0,) * len(STAKES)
     """The wealth of each bettor."""
     peak: float = 1.0

@@ -42,6 +42,7 @@ class ThresholdStep:
     """A threshold of the sequence, as it is known without a label."""
 
     threshold: float
+    """The least score that is released."""
     released: int
     """Cases with at least this score, labelled or not."""
 
@@ -51,6 +52,7 @@ class LabelledStep:
     """The labelled cases that a threshold of the sequence releases."""
 
     released: int
+    """Labelled cases that it releases."""
     wrong: int
     """Those of them that people did not find good."""
 
@@ -60,10 +62,13 @@ class ThresholdTest:
     """The test of one threshold."""
 
     threshold: float
+    """The least score that is released."""
     released: int
     """Cases that it releases, labelled or not."""
     labels_released: int
+    """Labelled cases that it releases."""
     wrong: int
+    """Those of them that people did not find good."""
     p_value: float
     """The chance of so few wrong cases, or fewer, if the risk were exactly the bound."""
 

@@ -53,11 +53,13 @@ class CertifiedJudge:
     """The judge that was measured: digests of what it is and of what it was asked, in hexadecimal."""
 
     name: str
+    """The judge's name."""
     judge: str
     """Digest of the judge: model, reader, sampling, and the same of each seat."""
     rubric: str
     """Digest of the rubric with its scale and thresholds."""
     rubric_name: str
+    """The rubric's name."""
     prompt: str
     """Digest of the words that every content was put to the judge with."""
     rules: tuple[str, ...]
@@ -83,12 +85,15 @@ class CertifiedShare:
     """A share in 0 to 1, and the limits within which the true one lies at the stated level."""
 
     value: float
+    """The share, in 0 to 1."""
     low: float | None
     """``None`` where no interval can be given."""
     high: float | None
+    """The upper limit; ``None`` as for ``low``."""
     of: int
     """The number of labelled cases that it was computed from."""
     level: float
+    """The confidence of the limits, such as 0.95."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return this value as plain data."""
@@ -124,6 +129,7 @@ class CertifiedLabels:
     since: datetime | None
     """The time of the first label; ``None`` where a label has no time."""
     until: datetime | None
+    """The time of the last label; ``None`` as for ``since``."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return this value as plain data."""
@@ -135,7 +141,9 @@ class CertifiedFlips:
     """Cases that were judged repeatedly, and how many of them got different verdicts."""
 
     flipped: int
+    """Cases that got different verdicts."""
     of: int
+    """Cases that were judged more than once."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return this value as plain data."""
@@ -192,12 +200,15 @@ class Certificate:
     run: str
     """The id of the run that was measured."""
     judge: CertifiedJudge
+    """The judge that was measured."""
     contents: ContentSet
     """The contents that were judged."""
     judged_since: datetime
     """The time of the run's first result; the age of a certificate counts from here."""
     judged_until: datetime
+    """The time of the run's last result."""
     labels: CertifiedLabels
+    """The labels that the judge was compared with."""
     counts: Mapping[str, Mapping[str, int]]
     """Settled cases by truth (``good``, ``bad``) and verdict (``passed``, ``failed``, ``undecided``)."""
     sensitivity: CertifiedShare | None
@@ -213,8 +224,11 @@ class Certificate:
     public_key: str | None = None
     """The public key of the signature, in hexadecimal; ``None`` if it is not signed."""
     signature: str | None = None
+    """The signature of the file's digest, in hexadecimal; ``None`` if it is not signed."""
     id: str = field(default_factory=make_id)
+    """The certificate's own id."""
     created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    """When it was made, in UTC."""
 
     def __post_init__(self) -> None:
         for name in ("judged_since", "judged_until", "created_at"):
