@@ -435,6 +435,7 @@ UNLUCKY = {"no plan": (38, 46, 54, 59), "extended": (30, 33, 34, 46), "replaced"
 
 
 @pytest.mark.slow
+@pytest.mark.slow_table
 @pytest.mark.parametrize("way", UNLUCKY)
 def test_looking_until_a_bar_is_passed_does_not_pass_it(tmp_path: Path, way: str):
     """Whoever looks again and again, or draws plan after plan, would be lucky by the ordinary limits."""
@@ -466,6 +467,7 @@ def test_a_bar_that_is_not_met_is_seldom_passed_in_24_looks(tmp_path: Path):
 
 
 @pytest.mark.slow
+@pytest.mark.slow_table
 @pytest.mark.parametrize("share", [0.6, 0.8, 0.95])
 def test_a_bar_that_is_met_is_passed_by_a_complete_plan(tmp_path: Path, share: float):
     """Ten points above the bar, a plan within 6 points shows it at its one look, nearly always."""

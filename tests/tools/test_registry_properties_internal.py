@@ -30,6 +30,7 @@ from adjudge.tools import (
 from adjudge.tools.obstacles import RegistryLimits, find_use_obstacle
 from adjudge.tools.promotion import compute_cool_down, find_promotion_obstacle
 from kit.clock import Clock
+from kit.environment import FULL
 from kit.registries import make_judge
 from kit.tools import candidate, tool
 
@@ -159,7 +160,7 @@ class Registry(RuleBasedStateMachine):
 
 
 TestRegistry = Registry.TestCase
-TestRegistry.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestRegistry.settings = settings(max_examples=100 if FULL else 25, stateful_step_count=30, deadline=None)
 TestRegistry.pytestmark = [pytest.mark.slow]
 
 

@@ -118,6 +118,7 @@ def read_ran(folder: Path) -> list[str]:
     return path.read_text("utf-8").splitlines() if path.exists() else []
 
 
+@pytest.mark.slow_table
 @TRANSPORTS
 def test_a_tool_is_compared_with_its_baselines(transport: str, folder: Path):
     """Its text, read as JSON where it is JSON; what gives no text in time has failed, and the other probes go on."""
@@ -204,6 +205,7 @@ def test_a_tool_that_is_as_it_was_pinned_is_called(transport: str, folder: Path)
     assert (ran.status, read_ran(folder)) == (0, ["same"]), ran.err
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize(
     ("changed", "changes"),
     [

@@ -116,9 +116,7 @@ def list_paths(server: RunningServer) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("scheme", "width"),
-    [(scheme, width) for scheme in ("light", "dark") for width in (390, 1024, 1440)]
-    if FULL
-    else [("dark", 390), ("light", 1024)],
+    [(scheme, width) for scheme in ("light", "dark") for width in (390, 1024, 1440)] if FULL else [("dark", 390)],
 )
 def test_axe_finds_nothing_and_nothing_is_wider_than_its_screen(
     server: RunningServer, browser: Any, scheme: str, width: int
