@@ -83,13 +83,20 @@ def refuse_unmarked(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item):
-    """Remember which test runs."""
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None):
+    """Remember which test runs, and keep the collector of garbage from what a finished file of tests leaves behind.
+
+    Reports and what fixtures of a session hold live to the end. A test that has everything collected looked at all of
+    it otherwise, which took a fifth of the suite's time.
+    """
     RUNNING.append(item)
     try:
         return (yield)
     finally:
         RUNNING.pop()
+        if nextitem is None or nextitem.path != item.path:
+            gc.collect()
+            gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
