@@ -10,5 +10,6 @@ from adjudge.agents.run import Unknown as Unknown
 from adjudge.agents.step import AgentCall as AgentCall
 from adjudge.agents.step import ChangeKind as ChangeKind
 from adjudge.agents.step import FileChange as FileChange
+from adjudge.agents.step import NotMade as NotMade
 from adjudge.agents.step import Role as Role
 from adjudge.agents.step import Step as Step

@@ -1,7 +1,9 @@
 """Runs of Claude Code: what ``claude -p --output-format stream-json --verbose`` prints, and the files of sessions.
 
 Sources: recorded with Claude Code 2.1.330. Both have a line for each part of a message; a session's lines are linked
-by ``parentUuid``, and have no line that says how it ended.
+by ``parentUuid``, and have no line that says how it ended. That a call was not made is said beside its result, where no
+tool can write: as ``toolDenialKind`` in a session, and in ``tool_result_meta`` of what is printed. These two members
+are taken from published reports of sessions, since the recorded ones refuse nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from typing import Any
 
 from adjudge.agents.run import AgentRun, RunOutcome
 from adjudge.agents.source import Document
+from adjudge.agents.step import NotMade
 from adjudge.agents.transcript import (
     Transcript,
     read_arguments,
@@ -29,6 +32,12 @@ _ENDS = frozenset({"end_turn", "stop_sequence", "max_tokens", "refusal", "model_
 
 
 _WRITTEN = "cacheCreationInputTokens"
+
+_ASKED = "Claude requested permissions"
+"""The beginning of the result of a call for which nobody gave the permission that was asked for."""
+
+_DENIALS = (_ASKED, "Permission to use ", "The user doesn't want to", "This command requires approval")
+"""How results begin by which a version that has neither member says that a call was not made."""
 
 
 def is_claude(entry: dict[str, Any]) -> bool:
@@ -154,8 +163,9 @@ class _Reader:
         elif kind in _CALLS:
             self._add_call(number, entry, part, reply)
         elif kind.endswith("tool_result"):
-            failed = part.get("is_error") is True
-            self.transcript.add_result(part.get("tool_use_id"), read_text(part.get("content")), failed=failed)
+            failed, text = part.get("is_error") is True, read_text(part.get("content"))
+            not_made = _find_not_made(entry, part.get("tool_use_id"), text) if failed else None
+            self.transcript.add_result(part.get("tool_use_id"), text, failed=failed, not_made=not_made)
 
     def _add_text(self, entry: dict[str, Any], text: str, reply: Any) -> None:
         if entry["type"] == "assistant" and not _find_agent(entry):
@@ -177,6 +187,21 @@ class _Reader:
             agent=_find_agent(entry),
             reply=reply if isinstance(reply, str) else None,
         )
+
+
+def _find_not_made(entry: dict[str, Any], call_id: Any, text: str) -> NotMade | None:
+    """Find what was done in place of making a call, by the members of the line that holds its result."""
+    kind = read_kind(entry, "toolDenialKind")
+    described = entry.get("tool_result_meta")
+    for meta in described if isinstance(described, list) else ():
+        if isinstance(meta, dict) and meta.get("id") == call_id:
+            kind = read_kind(meta, "non_execution_kind") or kind
+    if kind == "user-rejected":
+        return "asked" if text.startswith(_ASKED) else "refused"
+    if kind == "permission-rule":
+        return "refused"
+    # A tool that fails may write the same words, so of a text alone nothing follows.
+    return "unclear" if kind or text.startswith(_DENIALS) else None
 
 
 def _find_agent(entry: dict[str, Any]) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any
 from adjudge.agents.openai import read_hosted
 from adjudge.agents.run import AgentRun
 from adjudge.agents.source import Document
+from adjudge.agents.step import NotMade
 from adjudge.agents.transcript import (
     Transcript,
     read_arguments,
@@ -41,6 +42,12 @@ _EXIT = re.compile(r"^Process exited with code (-?\d+)$", re.MULTILINE)
 
 _INTERNAL = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md")
 """How messages begin that Codex itself writes in the user's name."""
+
+_REFUSALS = frozenset({"exec command rejected by user", "patch rejected by user"})
+"""The whole output of a call of Codex's own tools that its user refused; what a command prints has a header before
+it."""
+
+_OWN_TOOLS = frozenset({"Bash", "apply_patch"})
 
 _KEPT_OUT = frozenset({"reasoning", "compaction", "ghost_snapshot", "other"})
 
@@ -114,7 +121,8 @@ class _Events:
                 self.transcript.add_call(tool, arguments, call_id)
             if is_done:
                 text, failed = _read_outcome(kind, item)
-                self.transcript.add_result(call_id, text, failed=failed)
+                not_made: NotMade | None = "refused" if read_kind(item, "status") == "declined" else None
+                self.transcript.add_result(call_id, text, failed=failed, not_made=not_made)
 
 
 class _Rollout:
@@ -181,8 +189,11 @@ class _Rollout:
             tool, arguments = _read_function(payload)
             self.transcript.add_call(tool, arguments, payload.get("call_id"))
         elif kind in ("function_call_output", "custom_tool_call_output"):
-            text, failed = _read_output(payload.get("output"))
-            self.transcript.add_result(payload.get("call_id"), text, failed=failed)
+            call, output = self.transcript.get_call(payload.get("call_id")), payload.get("output")
+            text, failed = _read_output(output)
+            is_refused = call is not None and call.tool in _OWN_TOOLS and _read_written(output) in _REFUSALS
+            not_made: NotMade | None = "refused" if is_refused else None
+            self.transcript.add_result(payload.get("call_id"), text, failed=failed, not_made=not_made)
         elif kind.endswith("_call"):
             read_hosted(self.transcript, kind, payload)
         elif kind not in _KEPT_OUT:
@@ -251,9 +262,7 @@ def _unwrap(command: str) -> str:
 
 def _read_output(output: Any) -> tuple[str, bool]:
     """Read the output of a call in a rollout file; only what Codex wrote before it says how a command ended."""
-    if isinstance(output, dict):
-        output = output.get("content") or output.get("content_items")
-    text = read_text(output)
+    text = _read_written(output)
     header, separator, rest = text.partition("Output:\n")
     if separator and _HEADER.fullmatch(header):
         match = _EXIT.search(header)
@@ -267,6 +276,13 @@ def _read_output(output: Any) -> tuple[str, bool]:
         code = details.get("exit_code") if isinstance(details, dict) else None
         return _describe_exit(code, read_text(value.get("output")))
     return text, False
+
+
+def _read_written(output: Any) -> str:
+    """Read the output of a call in a rollout file as it is written there."""
+    if isinstance(output, dict):
+        output = output.get("content") or output.get("content_items")
+    return read_text(output)
 
 
 def _describe_exit(code: Any, output: str) -> tuple[str, bool]:

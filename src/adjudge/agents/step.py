@@ -16,13 +16,17 @@ Role = Literal["user", "assistant", "system"]
 
 ChangeKind = Literal["added", "modified", "deleted"]
 
+NotMade = Literal["asked", "refused", "unclear"]
+"""What the harness did in place of making a call: it asked and nobody answered, it or its user refused, or the call was
+cut short, so that nobody can say whether it was made."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCall:
     """One call of a tool, and what came of it. Without a ``result`` and an ``error`` nobody knows."""
 
     writes_plain: ClassVar[bool] = True
-    _layout: ClassVar[Layout] = Layout(omitted=("call_id", "result", "error", "duration_ms", "agent"))
+    _layout: ClassVar[Layout] = Layout(omitted=("call_id", "result", "error", "duration_ms", "agent", "not_made"))
 
     tool: str
     """The name of the tool."""
@@ -38,6 +42,9 @@ class AgentCall:
     """How long it took, in milliseconds; ``None`` is unknown."""
     agent: str | None = None
     """The sub-agent that made the call; ``None`` for the agent itself."""
+    not_made: NotMade | None = None
+    """What the harness did in place of making the call: it ``asked`` and nobody answered, or it or its user
+    ``refused``; ``unclear`` if the call was cut short. ``None`` if the source says nothing of that."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.tool, str) or not self.tool.strip():
@@ -45,6 +52,8 @@ class AgentCall:
         for name in ("call_id", "result", "error", "agent"):
             check_text(name, getattr(self, name), optional=True)
         check_number("duration_ms", self.duration_ms)
+        if self.not_made is not None:
+            check_choice("not_made", self.not_made, get_args(NotMade))
         try:
             object.__setattr__(self, "arguments", to_json_value(self.arguments))
         except (ValueError, RecursionError) as error:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from adjudge.agents.run import AgentRun, RunOutcome, Unknown
-from adjudge.agents.step import AgentCall, Role, Step
+from adjudge.agents.step import AgentCall, NotMade, Role, Step
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import is_finite
 from adjudge.formats.json import is_same, read_json
@@ -66,8 +66,16 @@ class Transcript:
         call = AgentCall(tool=tool, arguments=arguments, call_id=identity, agent=agent)
         self._add(Step(role="assistant", call=call, turn=self._turn))
 
-    def add_result(self, call_id: object, text: str, *, failed: bool = False, duration_ms: float | None = None) -> None:
-        """Add what a call returned."""
+    def add_result(
+        self,
+        call_id: object,
+        text: str,
+        *,
+        failed: bool = False,
+        duration_ms: float | None = None,
+        not_made: NotMade | None = None,
+    ) -> None:
+        """Add what a call returned, or what the harness says in place of making it."""
         self._answered = True
         place = self._places.get(call_id) if isinstance(call_id, str) else None
         if place is None:
@@ -80,8 +88,9 @@ class Transcript:
             self.report(f"the call {quote(str(call_id), 60)} has two results")
             return
         shown = text.rstrip("\r\n")
+        failed = failed or not_made is not None
         changed = {"error": shown or "it failed"} if failed else {"result": shown}
-        self._change(place, duration_ms=duration_ms, **changed)
+        self._change(place, duration_ms=duration_ms, not_made=not_made, **changed)
 
     def note_failure(self, call_id: str, text: str, duration_ms: float | None) -> None:
         """Note what somebody else than the agent recorded of a call: its time, and with a text that it failed."""

@@ -91,6 +91,11 @@ COMMANDS: dict[str, tuple[ListedCommand, ...]] = {
             sentence="Put gates in front of the tools of Claude Code and Codex.",
         ),
         ListedCommand(
+            name="calls",
+            place="calls:calls_app",
+            sentence="Collect calls of tools that an agent wanted to make, and see who lets what through.",
+        ),
+        ListedCommand(
             name="approvals",
             place="approvals:approvals_app",
             sentence="List requests for approval, and decide them.",

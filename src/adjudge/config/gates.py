@@ -129,7 +129,7 @@ def open_gate(
             name,
             rubric=rubric,
             judge=_open_layers(table, config).apply(_open_judge(table.get("judge"), rubric, config)),
-            rules=[_open_rule(rule, config) for rule in table.get("rules", [])],
+            rules=_open_rules(table, config),
             ledger=recorder if recorder is not None and recorder.ledger is not None else None,
             config=config.digest,
             wait=False,
@@ -140,6 +140,16 @@ def open_gate(
         )
     except UsageError as error:
         raise error if str(error).startswith(str(config.path)) else error.within(where) from None
+
+
+def open_gate_rules(name: str, config: Config) -> tuple[Rule, ...]:
+    """Open the rules of the gate of this name, and nothing else of it; raises ``UsageError`` as ``open_gate``."""
+    if name not in config.gates:
+        raise UsageError(_explain_missing(name, config))
+    try:
+        return tuple(_open_rules(config.gates[name], config))
+    except UsageError as error:
+        raise error.within(f"{config.path}: [gates.{flatten(name, 120)}]") from None
 
 
 def check_gate_ready(gate: Gate) -> None:
@@ -237,6 +247,10 @@ def _open_layers(table: Mapping[str, Any], config: Config) -> ConfiguredLayers:
         per=table.get("budget_per"),
         prices=config.prices,
     )
+
+
+def _open_rules(table: Mapping[str, Any], config: Config) -> list[Rule]:
+    return [_open_rule(rule, config) for rule in table.get("rules", [])]
 
 
 def _open_rule(spec: str | dict[str, Any], config: Config) -> Rule:

@@ -109,6 +109,17 @@ def read_hook_settings(config: Config) -> HookSettings:
     return settings
 
 
+def list_tool_gates(settings: HookSettings) -> dict[ToolKey, str | None]:
+    """List the names of the gates by the tools that they check; ``None`` checks nothing."""
+    tools: dict[ToolKey, str | None] = {**settings.tools}
+    tools |= {(entry["server"], entry["tool"]): entry.get("gate") for entry in settings.mcp}
+    for name in settings.unchecked:
+        if name in tools:
+            raise UsageError(f"{show(name)} has a gate and is unchecked; take it out of one", argument="unchecked")
+        tools[name] = None
+    return tools
+
+
 def _read_value(name: str, value: Any) -> Any:
     if name in ("answers", "prompts", "results") and not isinstance(value, str):
         raise UsageError(f"{name} must be the name of a gate, got {show(value)}", argument=name)
@@ -399,14 +410,7 @@ class GuardMaker:
         return CallGuard(guard=guard, observes=settings.mode == "observe", enforced=enforced)
 
     def _read_tools(self, gates: dict[str, Gate]) -> dict[ToolKey, Any]:
-        settings = self.settings
-        tools: dict[ToolKey, Any] = {name: self._find(gate, gates) for name, gate in settings.tools.items()}
-        tools |= {(entry["server"], entry["tool"]): self._find(entry.get("gate"), gates) for entry in settings.mcp}
-        for name in settings.unchecked:
-            if name in tools:
-                raise UsageError(f"{show(name)} has a gate and is unchecked; take it out of one", argument="unchecked")
-            tools[name] = None
-        return tools
+        return {tool: self._find(gate, gates) for tool, gate in list_tool_gates(self.settings).items()}
 
     def _list_effects(self) -> dict[ToolKey, Sequence[str]]:
         effects: dict[ToolKey, Sequence[str]] = {**self.settings.effects}

@@ -33,7 +33,7 @@ NAMES: Mapping[Harness, str] = {"claude": "Claude Code", "codex": "Codex"}
 SOURCE = "mcp_server_source"
 """The remark that says where the harness has an MCP server from, such as ``project``."""
 
-_REMARKS: Mapping[Harness, Mapping[str, tuple[str, ...]]] = {"claude": {"Bash": ("description",)}, "codex": {}}
+_REMARKS: Mapping[str, Mapping[str, tuple[str, ...]]] = {"claude": {"Bash": ("description",)}, "codex": {}}
 """Members by which a model only describes a call, and which the tool never reads. A model words them anew each time, so
 with them an approved call would never be the same call again."""
 
@@ -161,12 +161,12 @@ def _read_call(harness: Harness, event: Mapping[str, Any], run_id: str) -> ToolC
     arguments = event.get("tool_input")
     if not isinstance(arguments, dict):
         raise UsageError(f"tool_input of the event must be an object, got {show(arguments)}")
-    names = _REMARKS[harness].get(tool, ()) if server is None else ()
-    remarks = {name: arguments[name] for name in names if name in arguments}
+    judged = drop_remarks(harness, tool, server, arguments)
+    remarks = {name: arguments[name] for name in arguments if name not in judged}
     agent = event.get("agent_id")
     return ToolCall(
         tool,
-        {name: value for name, value in arguments.items() if name not in names},
+        judged,
         _read_text(event, "tool_use_id"),
         run_id,
         server=server,
@@ -181,15 +181,7 @@ def _read_tool(event: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
     name = _read_text(event, "tool_name")
     described = event.get("mcp_server")
     if described is None:
-        if not name.startswith("mcp__"):
-            return name, None, None
-        server, separator, tool = name.removeprefix("mcp__").partition("__")
-        # mcp__bank__x__pay is "pay" of "bank__x" as much as "x__pay" of "bank", which may have other gates.
-        if not server or not tool or not separator or "__" in tool or tool.startswith("_") or server.endswith("_"):
-            raise UsageError(
-                f"the tool {show(name)} could be of more than one MCP server; give one of them another name"
-            )
-        return tool, server, None
+        return *split_tool_name(name), None
     if not isinstance(described, dict):
         raise UsageError(f"mcp_server of the event must be an object, got {show(described)}")
     server = _read_text(described, "name")
@@ -198,6 +190,26 @@ def _read_tool(event: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
         raise UsageError(f"the tool {show(name)} is not one of the MCP server {show(server)} that the event names")
     source = described.get("source")
     return name.removeprefix(start), server, None if source is None else _read_text(described, "source")
+
+
+def split_tool_name(name: str) -> tuple[str, str | None]:
+    """Split the name of a tool as harnesses write it into the tool and the MCP server that has it.
+
+    Raises ``UsageError`` for a name that could be of more than one server.
+    """
+    if not name.startswith("mcp__"):
+        return name, None
+    server, separator, tool = name.removeprefix("mcp__").partition("__")
+    # mcp__bank__x__pay is "pay" of "bank__x" as much as "x__pay" of "bank", which may have other gates.
+    if not server or not tool or not separator or "__" in tool or tool.startswith("_") or server.endswith("_"):
+        raise UsageError(f"the tool {show(name)} could be of more than one MCP server; give one of them another name")
+    return tool, server
+
+
+def drop_remarks(harness: str, tool: str, server: str | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call without those by which the agent only describes it."""
+    names = _REMARKS.get(harness, {}).get(tool, ()) if server is None else ()
+    return {name: value for name, value in arguments.items() if name not in names}
 
 
 def _find_patch(call: ToolCall) -> ToolCall | None:

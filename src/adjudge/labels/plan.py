@@ -669,6 +669,17 @@ def find_plan_problem(run: Run) -> str | None:
     return None if plan.contents == run.contents else describe_other_contents(plan.contents, run.contents)
 
 
+def find_case_strata(plan: LabelPlan, run: Run) -> dict[str, str] | None:
+    """Find the stratum of each case of a run, drawn or not; ``None`` for a plan that was drawn by other verdicts.
+
+    Raises ``UsageError`` where the run is not what the plan was drawn from.
+    """
+    if plan.run != run.id:
+        return None
+    places = {signals.case: _find_stratum(plan.strata, signals) for signals in _read_signals(run, plan).cases}
+    return {case: plan.strata[place].name for case, place in places.items() if place is not None}
+
+
 def _group_cases(items: Iterable[RunItem]) -> Iterator[list[RunItem]]:
     """Yield the judgements of each case, which follow each other in a run."""
     group: list[RunItem] = []

@@ -7,6 +7,10 @@ from adjudge.guards.release_policy import write_release_policy as write_release_
 from adjudge.measurement.calibration import Calibration as Calibration
 from adjudge.measurement.calibration import CalibrationOutcome as CalibrationOutcome
 from adjudge.measurement.calibration import calibrate as calibrate
+from adjudge.measurement.call_rates import CallRates as CallRates
+from adjudge.measurement.call_rates import Decider as Decider
+from adjudge.measurement.call_rates import DeciderRates as DeciderRates
+from adjudge.measurement.call_rates import make_call_rates as make_call_rates
 from adjudge.measurement.cascade_calibration import CascadeAdvice as CascadeAdvice
 from adjudge.measurement.cascade_calibration import CascadeCalibration as CascadeCalibration
 from adjudge.measurement.cascade_calibration import calibrate_cascade as calibrate_cascade

@@ -110,9 +110,9 @@ def compare_judges(
             raise UsageError(f"{run.folder} compares pairs; adjudge agree measures each of the two judges")
     every = tuple(labels) if labels is not None else tuple(dict.fromkeys((*read_queue(before), *read_queue(after))))
     measurement = make_measurement(before, labels=every, labels_are_random=labels_are_random, most_disagreements=0)
-    planned = _find_planned(before, after, every) if measurement.sampling == "plan" else None
+    planned = find_plan_of_labels((before, after), every) if measurement.sampling == "plan" else None
     cases = _read_cases(before, after, every, planned)
-    level, limit, because = _choose_level(measurement, len(cases))
+    level, limit, because = choose_level(measurement, len(cases))
     sizes = {"": measurement.cases} if planned is None else planned.sizes
     if limit is not None and any(not number for number in _count(cases, sizes).values()):
         limit, because = None, "a stratum of the plan has no label that people agree on; label more of its cases"
@@ -137,22 +137,25 @@ _WRONG_FAILS: _Cells = frozenset({("good", "failed")})
 # ---------------------------------------------------------------- the sample
 
 
-def _find_planned(before: Run, after: Run, labels: Sequence[Label]) -> Planned | None:
-    """Find the plan that drew the labels: in the folder of either run, else as the labels describe it."""
-    for run in (before, after):
+def find_plan_of_labels(runs: Sequence[Run], labels: Sequence[Label]) -> Planned | None:
+    """Find the plan that drew the labels of some contents: in the folder of a run of them, else as labels describe it.
+
+    ``None`` where neither says.
+    """
+    for run in runs:
         if (planned := read_plan_file(run, labels).planned) is not None:
             return planned
     designs = [label.design for label in labels if label.design is not None and label.subject is not None]
-    own = [design for design in designs if design.drawn_from is not None and design.drawn_from == before.contents]
+    own = [design for design in designs if design.drawn_from is not None and design.drawn_from == runs[0].contents]
     plans = Counter(design.plan for design in own).most_common(1)
     if not plans:
         return None
     kept = [design for design in own if design.plan == plans[0][0]]
     labelled = dict.fromkeys((design.stratum for design in kept), 1)
-    return find_planned(kept, labelled, Origin(contents=before.contents))
+    return find_planned(kept, labelled, Origin(contents=runs[0].contents))
 
 
-def _choose_level(measurement: Measurement, labelled: int) -> tuple[float, LimitKind | None, str]:
+def choose_level(measurement: Measurement, labelled: int) -> tuple[float, LimitKind | None, str]:
     """Choose the level of the intervals, the looks that they hold for, and the reason."""
     limit = measurement.limit
     if limit is None or not labelled:

@@ -81,7 +81,7 @@ def make_lead(measurement: Measurement) -> Lead:
         limits=format_range(low, high) if rate.target == "system" else "",
         kind="judge",
     )
-    ticks = tuple(_list_ticks(axis))
+    ticks = tuple(list_ticks(axis))
     return Lead(
         criterion=measurement.criterion,
         sentence=words,
@@ -93,7 +93,8 @@ def make_lead(measurement: Measurement) -> Lead:
     )
 
 
-def _list_ticks(axis: Axis) -> Iterator[Tick]:
+def list_ticks(axis: Axis) -> Iterator[Tick]:
+    """Yield the places on an axis of shares, in steps of five points or a multiple."""
     start, end = (round(20 * share) for share in axis)
     # As many steps of one size as fit on a phone.
     steps = next(number for number in (6, 5, 4, 3, 2, 1) if not (end - start) % number)

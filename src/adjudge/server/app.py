@@ -25,6 +25,7 @@ from adjudge.server.api.tools import router as tools_api
 from adjudge.server.metrics import Metrics
 from adjudge.server.pages.approvals import router as approvals_router
 from adjudge.server.pages.audits import router as audits_router
+from adjudge.server.pages.call_rates import router as call_rates_router
 from adjudge.server.pages.compare import router as compare_router
 from adjudge.server.pages.decisions import router as decisions_router
 from adjudge.server.pages.errors import add_page_handlers
@@ -75,6 +76,7 @@ ROUTERS = (
     runs_router,
     compare_router,
     case_router,
+    call_rates_router,
 )
 """Every file with addresses. A new page or endpoint is added here."""
 

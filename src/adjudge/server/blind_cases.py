@@ -34,6 +34,13 @@ async def note_read(
         await get_state(request).use_queue(name, lambda queue: queue.note_read(rater, cases, labels=labels))
 
 
+async def note_figures(request: Request, caller: Caller, run: str) -> None:
+    """Remember that the caller has read a figure made of everybody's labels of a run."""
+    rater = caller.rater or ""
+    if run in await _list_labelled(request, caller, run):
+        await get_state(request).use_queue(run, lambda queue: queue.note_shown(rater))
+
+
 async def _list_labelled(request: Request, caller: Caller, run: str) -> list[str]:
     """List the runs of the data set that the caller may label and in which labelling has begun: looking begins none."""
     if caller.rater is None or not caller.may("label"):

@@ -12,8 +12,9 @@ from adjudge.dataset.label import Label
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import show
 from adjudge.labels.source import STORE_FILE
-from adjudge.measurement.decision import record_look
-from adjudge.measurement.look_record import needs_look_record
+from adjudge.measurement.call_rates import CallRates, make_call_rates
+from adjudge.measurement.limit import LabelDraw, LimitKind
+from adjudge.measurement.look_record import needs_look_record, write_look_record
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.run_labels import read_queue
@@ -29,7 +30,7 @@ from adjudge.trust.extra import has_extra
 
 T = TypeVar("T")
 
-_MOST_KEPT = {"summary": 2_000, "report": 16, "comparison": 4}
+_MOST_KEPT = {"summary": 2_000, "report": 16, "comparison": 4, "call_rates": 16}
 """How many of each kind are kept for the next page. A comparison holds every case."""
 
 _NOT_RECORDED = (
@@ -38,6 +39,8 @@ _NOT_RECORDED = (
 )
 
 _RATE_NOT_RECORDED = f"{_NOT_RECORDED}adjudge report of the run shows it."
+
+_CALLS_NOT_RECORDED = f"{_NOT_RECORDED}adjudge calls rates of the run shows it."
 
 _DIFFERENCE_NOT_RECORDED = f"{_NOT_RECORDED}adjudge diff of both runs shows it."
 
@@ -148,6 +151,28 @@ class RunLibrary:
         """Make the problem of a run that cannot be read."""
         return Problem(409, explain_trouble(error, folder.parent), code="unreadable_run")
 
+    def load_call_rates(self, name: str) -> tuple[CallRates | None, str]:
+        """Compare harness, rules and judge with people, on the calls of a run; and why not, where they are not.
+
+        Raises ``Problem`` as ``open`` does.
+        """
+        return self.keep(
+            ("call_rates", name), [self.find(name)], lambda: self._make_call_rates(name), lasts=lambda _made: True
+        )
+
+    def _make_call_rates(self, name: str) -> tuple[CallRates | None, str]:
+        if not has_extra():
+            return None, _NO_EXTRA
+        with self.open(name) as run:
+            try:
+                rates = make_call_rates(run)
+            except UsageError as error:
+                return None, f"There are no rates: {explain_trouble(error, run.folder.parent)}"
+            if not self._note_look(run, rates.draw, rates.limit, labels=sum(rates.labelled.values())):
+                return None, _CALLS_NOT_RECORDED
+            # Whose machine it is and where the runs lie on it is nobody's business.
+            return replace(rates, because=hide_folder(rates.because, run.folder.parent)), ""
+
     def measure_diff(self, diff: Diff, before: Run, after: Run) -> tuple[Diff, str]:
         """Add what people said of both runs in their queues to a diff; and why that is left out, where it is."""
         runs = (before, after)
@@ -205,18 +230,19 @@ class RunLibrary:
         measurement = make_measurement(run, labels=labels)
         if not measurement.labelled:
             return labels, None, ""
-        return (labels, measurement, "") if self._note_look(run, measurement) else ((), None, _RATE_NOT_RECORDED)
+        limit = None if measurement.limit is None else measurement.limit.kind
+        may_look = self._note_look(run, measurement.draw, limit, labels=measurement.labelled)
+        return (labels, measurement, "") if may_look else ((), None, _RATE_NOT_RECORDED)
 
-    def _note_look(self, run: Run, measurement: Measurement) -> bool:
+    def _note_look(self, run: Run, draw: LabelDraw | None, limit: LimitKind | None, *, labels: int) -> bool:
         """Record that somebody looks; return whether they may, because a limit for one look holds for one alone."""
         if self.writes:
             try:
-                record_look(run, measurement, by="server")
+                write_look_record(run, draw, limit, by="server", labels=labels)
             except AdjudgeError:
                 return False
             return True
-        limit = measurement.limit
-        return not needs_look_record(run, measurement.draw, None if limit is None else limit.kind)
+        return not needs_look_record(run, draw, limit)
 
 
 def _hide_folders(text: str, before: Run, after: Run) -> str:

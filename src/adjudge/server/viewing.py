@@ -34,6 +34,7 @@ from adjudge.server.caller import preset_caller
 from adjudge.server.csrf import is_own_origin
 from adjudge.server.listening import listen, make_uvicorn_config
 from adjudge.server.metrics import Metrics
+from adjudge.server.pages.call_rates import router as call_rates_router
 from adjudge.server.pages.compare import router as compare_router
 from adjudge.server.pages.environment import find_template
 from adjudge.server.pages.errors import add_page_handlers, render_refusal
@@ -185,7 +186,7 @@ def make_view_app(library: RunLibrary, port: int) -> tuple[FastAPI, ViewHolder]:
     )
     add_handlers(app)
     add_page_handlers(app)
-    for router in (static_router, preferences_router, runs_router, compare_router, case_router):
+    for router in (static_router, preferences_router, runs_router, compare_router, case_router, call_rates_router):
         app.include_router(router)
     return app, holder
 

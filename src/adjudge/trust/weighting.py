@@ -21,7 +21,7 @@ from adjudge.trust.agreement import Agreement
 from adjudge.trust.coefficients import measure_alpha, measure_cohen, measure_gwet, measure_scott
 from adjudge.trust.confusion import divide, find_bad, measure_macro
 from adjudge.trust.extra import check_extra
-from adjudge.trust.intervals import Estimate, Share, find_interval
+from adjudge.trust.intervals import LEVEL, Estimate, Share, find_interval
 from adjudge.trust.resampling import RESAMPLES, make_estimate
 
 if TYPE_CHECKING:
@@ -108,12 +108,34 @@ def _list_shares(agreement: Agreement) -> dict[str, Cells]:
 
 
 def _estimate_share(reason: str, counts: Floats, cases: Floats, cells: Cells, *, whole: bool) -> Estimate:
-    """A ratio of two weighted counts, with the Wilson interval of as many cases as it is worth."""
+    x, y = (counts * cells[1]).sum(axis=(1, 2)), (counts * cells[0]).sum(axis=(1, 2))
+    return estimate_weighted_share(y, x, counts.sum(axis=(1, 2)), cases, reason=reason, whole=whole)
+
+
+def estimate_weighted_share(
+    counts: Floats,
+    of: Floats,
+    labelled: Floats,
+    cases: Floats,
+    *,
+    may_count: Floats | float = 1.0,
+    may_miss: Floats | float = 1.0,
+    may_leave: Floats | float = 0.0,
+    reason: str = "",
+    whole: bool = True,
+    level: float = LEVEL,
+) -> Estimate:
+    """Estimate a ratio of two weighted counts, with the Wilson interval of as many cases as it is worth.
+
+    Each array has an entry for each stratum: of its ``cases``, ``labelled`` ones were drawn at random, of which ``of``
+    are of the kind that the share is of, and ``counts`` among these are counted. No stratum is without a label. With
+    ``may_count`` 0 no case of the stratum can be counted, with ``may_miss`` 0 none can be of the kind and not counted,
+    and with ``may_leave`` 1 it matters that cases may be of another kind. ``reason`` is the note of an estimate that
+    nothing is of. Needs ``adjudge[trust]``.
+    """
     import numpy as np
 
-    labelled = counts.sum(axis=(1, 2))
-    weights = cases / labelled
-    x, y = (counts * cells[1]).sum(axis=(1, 2)), (counts * cells[0]).sum(axis=(1, 2))
+    y, x, weights = counts, of, cases / labelled
     items = int(x.sum())
     if not items:
         return Estimate(value=None, of=0, note=reason)
@@ -121,7 +143,7 @@ def _estimate_share(reason: str, counts: Floats, cases: Floats, cells: Cells, *,
     # Per case: what it adds to the count minus what it adds to the rate's share of those it is counted of. A stratum
     # in which nothing varied is not known to be all alike: without one more of each kind, large strata with a few rare
     # errors leave an interval of 95 % a coverage of 46 %.
-    more, fewer, number = y + 1, x - y + 1, labelled + 2
+    more, fewer, number = y + may_count, x - y + may_miss, labelled + may_count + may_miss + may_leave
     mean = (more * (1 - rate) - fewer * rate) / number
     spread = (more * (1 - rate) ** 2 + fewer * rate**2) / number - mean**2
     left = 1 - labelled / cases if whole else np.ones(len(cases))
@@ -132,8 +154,8 @@ def _estimate_share(reason: str, counts: Floats, cases: Floats, cells: Cells, *,
     if whole and not left.any():
         return Estimate(value=rate, of=items, low=rate, high=rate, method="counted")
     worth = max(worth, 1e-6)
-    low, high = find_interval(min(rate * worth, worth), worth)
-    return Estimate(value=rate, of=items, low=low, high=high, method="Wilson, weighted by strata")
+    low, high = find_interval(min(rate * worth, worth), worth, level)
+    return Estimate(value=rate, of=items, low=low, high=high, level=level, method="Wilson, weighted by strata")
 
 
 def _estimate_coefficients(agreement: Agreement, counts: Floats, cases: Floats) -> dict[str, Estimate]:

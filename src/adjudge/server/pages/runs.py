@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from adjudge.dataset.call_record import read_call_record
 from adjudge.dataset.case_labels import LabelJoin, list_labels
 from adjudge.report.cases import MOST_CASES, make_shown_case
 from adjudge.report.document import CaseEntry, Document, Words
@@ -107,6 +108,8 @@ def _collect_run(
         return write_address(f"/runs/{quote_segment(name)}", {**filters.values, "page": number}, "cases")
 
     with state.library.open(name) as run:
+        first = run.read_place(0)
+        has_calls = bool(first) and read_call_record(first[0].case.metadata) is not None
         listed = cut_page(filters.list_places(run, differing, withheld), page, link)
         joined = LabelJoin(list_labels(labelled.labels, None))
         entries, shown = [], []
@@ -140,6 +143,7 @@ def _collect_run(
         "reasons": list(report.undecided_because),
         "groups": [group.name for group in report.groups if group.name and len(group.name) < _LONGEST_GROUP],
         "sorts": sorted(set(differing.values())),
+        "has_calls": has_calls,
         "trend": state.library.list_alike(name)[:MOST_TREND],
     }
     return context, shown

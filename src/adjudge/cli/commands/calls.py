@@ -1,0 +1,216 @@
+"""``adjudge calls``: calls of tools that an agent wanted to make, as a data set, and who lets what through."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from adjudge.cli import options as option
+from adjudge.cli.command_groups import make_group
+from adjudge.cli.commands.ledger import Place, name_option, read_time
+from adjudge.cli.measurement import check_target, read_labels
+from adjudge.cli.option_sets import Only
+from adjudge.cli.output import note, print_document, print_line, show_progress, write_json
+from adjudge.config.file import read_config
+from adjudge.config.ledger import open_ledger
+from adjudge.errors import UsageError
+from adjudge.formats.text import show
+
+if TYPE_CHECKING:
+    from adjudge.agents.run import AgentRun
+    from adjudge.config.file import Config
+    from adjudge.harness.observed_calls import CallCollection
+    from adjudge.rules.rule import Rule
+
+
+_UNKNOWN = 3
+
+
+def collect(
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The data set to write: a new .jsonl or .jsonl.gz file.")
+    ],
+    transcripts: Annotated[list[Path] | None, typer.Argument(metavar="[TRANSCRIPT]...", hidden=True)] = None,
+    gate: Annotated[
+        str | None,
+        typer.Option("--gate", metavar="NAME", help="Only calls that this gate checks; its rules are asked too."),
+    ] = None,
+    ledger: Place = None,
+    since: Annotated[str | None, name_option("since", "Of the ledger: from this time on.")] = None,
+    config: option.ConfigFile = None,
+    as_json: option.AsJson = False,
+) -> int:
+    """Collect calls of tools, each with what the harness did with it: from transcripts, or from a hook's ledger.
+
+    $ adjudge calls collect ~/.claude/projects --gate shell --out calls.jsonl
+
+    TRANSCRIPT is a file, or a folder, of Claude Code or Codex, or anything else that `adjudge run` reads as an agent's
+    run. Without one, the calls of a ledger are read whose hook observes (mode = "observe" or "enforce_when_certified");
+    it has to keep what was judged: store_content = "full" under [ledger].
+
+    Equal calls are one case. What the harness did, and what the rules said, are in its metadata, which nobody is shown
+    who labels. Judge the file with `adjudge run`, label with `adjudge plan` and `adjudge label`, and see with `adjudge
+    calls rates` who lets through what people would stop.
+
+    Of a ledger the rules are those that the gate asked then; of transcripts those that the gate has now, for the tools
+    that [hook] gives to it.
+
+    Only the file's owner can read it. Exit status: 0 written, 2 no call, or wrong usage, 3 the ledger cannot be read.
+    """
+    from adjudge.dataset.write import check_new_file
+    from adjudge.harness.observed_calls import CallCollection, explain_no_calls
+
+    _check_name(out)
+    check_new_file(out)
+    collection = CallCollection()
+    with show_progress("collecting"):
+        if transcripts:
+            if ledger is not None or since is not None:
+                raise UsageError("--ledger and --since are for the calls of a ledger; leave out the transcripts")
+            asyncio.run(_collect_transcripts(collection, transcripts, gate, config))
+        else:
+            asyncio.run(_collect_ledger(collection, gate, ledger, since, config))
+    if not collection.cases:
+        raise explain_no_calls(collection.notes)
+    _write(collection, out)
+    if as_json:
+        write_json(_describe(collection))
+    else:
+        for line in _list_lines(collection):
+            print_line(line)
+        for text, count in collection.notes.items():
+            note(f"{text}: {count:,}")
+    note(f"wrote {out}")
+    return 0
+
+
+def _check_name(out: Path) -> None:
+    if not out.name.endswith((".jsonl", ".jsonl.gz")):
+        raise UsageError(f"--out is a .jsonl or .jsonl.gz file, got {show(out.name)}")
+
+
+async def _collect_transcripts(
+    collection: CallCollection, transcripts: list[Path], gate: str | None, config: Path | None
+) -> None:
+    from adjudge.harness.observed_calls import add_transcripts
+
+    rules, checks = (None, None) if gate is None else _read_gate(gate, read_config(config))
+    await add_transcripts(collection, _read_runs(collection, transcripts), rules=rules, checks=checks)
+
+
+def _read_runs(collection: CallCollection, transcripts: list[Path]) -> Iterator[AgentRun]:
+    from adjudge.agents.read import read_run
+    from adjudge.dataset.transcripts import list_transcripts
+
+    for path in transcripts:
+        if not path.is_dir():
+            yield read_run(path)
+            continue
+        for _, case in list_transcripts(str(path), collection.notes):
+            if isinstance(case, UsageError):
+                collection.notes["files that are no transcript are left out"] += 1
+            else:
+                yield case.content
+
+
+def _read_gate(gate: str, config: Config) -> tuple[tuple[Rule, ...], Callable[[str, str | None], bool]]:
+    """Read the rules of a gate, and which tools [hook] has it check."""
+    from adjudge.config.gates import open_gate_rules
+    from adjudge.config.hook import list_tool_gates, read_hook_settings
+    from adjudge.guards.tool_guard.patterns import ToolPatterns
+
+    rules = open_gate_rules(gate, config)
+    patterns = ToolPatterns(list_tool_gates(read_hook_settings(config)))
+
+    def checks(tool: str, server: str | None) -> bool:
+        found = patterns.find(tool, server)
+        return found is not None and found[1] == gate
+
+    return rules, checks
+
+
+async def _collect_ledger(
+    collection: CallCollection, gate: str | None, ledger: str | None, since: str | None, config: Path | None
+) -> None:
+    from adjudge.config.file import Config
+    from adjudge.harness.observed_calls import add_ledger
+
+    configuration = read_config(config) if ledger is None else Config()
+    async with open_ledger(configuration, ledger, for_writing=False) as opened:
+        await add_ledger(collection, opened, gate=gate, since=read_time("--since", since))
+
+
+def _write(collection: CallCollection, out: Path) -> None:
+    from adjudge.dataset.write import begin_file, encode_case, open_text
+
+    with begin_file(out, mode=0o600), open_text(out, gz=out.suffix == ".gz") as file:
+        for case in collection.cases.values():
+            file.write(f"{encode_case(case)}\n")
+
+
+def _describe(collection: CallCollection) -> dict[str, Any]:
+    records = collection.list_records()
+    return {
+        "schema": "adjudge/collected-calls/1",
+        "calls": sum(record.times for record in records),
+        "cases": len(records),
+        "harness": dict(Counter(record.outcome for record in records)),
+        "rules": dict(Counter(record.rules or "not asked" for record in records)),
+        "left_out": dict(collection.notes),
+    }
+
+
+def _list_lines(collection: CallCollection) -> Iterator[str]:
+    described = _describe(collection)
+    yield f"{described['calls']:,} calls, {described['cases']:,} different ones"
+    for name, label in (("harness", "the harness"), ("rules", "rules")):
+        counts = ", ".join(f"{word}: {count:,}" for word, count in sorted(described[name].items()))
+        yield f"{label:<12} {counts}"
+
+
+def show_rates(
+    run: Annotated[Path, typer.Argument(metavar="RUN", hidden=True)],
+    measuring: Annotated[option.MeasureOptions, Only("labels", "labels_are")],
+    as_json: option.AsJson = False,
+) -> int:
+    """Show how often the harness, the rules and the judge each let through what people would stop.
+
+    $ adjudge calls rates runs/calls
+
+    RUN is a run of calls that `adjudge calls collect` wrote, judged with `adjudge run` and labelled with `adjudge plan`
+    and `adjudge label`. It also says how often each stops what people would allow, with intervals at 95 %. Where the
+    run has rules of its own, they are the rules, and the judge was not asked what they stopped; judge without rules to
+    measure both on every call.
+
+    Needs the extra: pip install 'adjudge[trust]'.
+
+    Exit status: 0 shown, 2 wrong usage, or a run without such calls, 3 the labels allow no interval.
+    """
+    from adjudge.measurement.call_rates import make_call_rates
+    from adjudge.measurement.look_record import write_look_record
+    from adjudge.runs.folder import open_run
+
+    check_target("run", measuring.labels_are)
+    labels = read_labels(measuring.labels)
+    with show_progress("comparing"), open_run(run) as opened:
+        rates = make_call_rates(opened, labels=labels, labels_are_random=measuring.labels_are == "random")
+        write_look_record(opened, rates.draw, rates.limit, by="calls rates", labels=sum(rates.labelled.values()))
+    if as_json:
+        write_json(rates.to_dict())
+    else:
+        from adjudge.report.call_rates_document import make_call_rates_document
+
+        print_document(make_call_rates_document(rates))
+    return 0 if rates.limit is not None else _UNKNOWN
+
+
+calls_app = make_group(
+    "calls",
+    "Collect calls of tools that an agent wanted to make, and see who lets what through.",
+    {"collect": collect, "rates": show_rates},
+)

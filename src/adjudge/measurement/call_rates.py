@@ -1,0 +1,442 @@
+"""Who lets through what: the harness's own approval, the rules and the judge, compared with what people say of calls.
+
+People say of some calls whether they should have been made. From that follows how often each of the three lets through
+what people would stop, and stops what people would allow.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, ClassVar, Literal
+
+from adjudge.dataset.call_record import CallRecord, read_call_record
+from adjudge.dataset.contents import digest_content
+from adjudge.dataset.label import Label
+from adjudge.errors import UsageError
+from adjudge.formats.record import Layout, write_record
+from adjudge.judges.pair import PairResult
+from adjudge.labels.plan import find_case_strata, read_plan
+from adjudge.measurement.draw import Planned
+from adjudge.measurement.judge_difference import choose_level, find_plan_of_labels
+from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_stated_truth
+from adjudge.measurement.limit import LabelDraw, LimitKind
+from adjudge.measurement.measure import make_measurement
+from adjudge.measurement.measurement import Measurement
+from adjudge.measurement.people import PeopleLabels
+from adjudge.measurement.run_labels import read_queue
+from adjudge.runs.folder import Run, open_run
+from adjudge.runs.item import RunItem
+from adjudge.trust.extra import check_extra
+from adjudge.trust.intervals import LEVEL, Estimate, Share
+from adjudge.trust.weighting import estimate_weighted_share
+
+Decider = Literal["harness", "rules", "judge"]
+
+DECIDERS: tuple[Decider, ...] = ("harness", "rules", "judge")
+
+Step = Literal["passed", "stopped", "unknown"]
+"""What a decider did with a call: let it through, stop it (or ask), or nobody knows."""
+
+_STEPS: tuple[Step, ...] = ("passed", "stopped", "unknown")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeciderRates:
+    """How often one of the three lets through what people would stop, and stops what people would allow.
+
+    Shares are of the calls of which it is known what the decider did.
+    """
+
+    name: Decider
+    """``harness`` (its own approval, with its user's), ``rules`` or ``judge``."""
+    calls: Mapping[Step, int]
+    """All calls by what the decider did, labelled or not."""
+    undecided: int
+    """The calls among the stopped ones that the judge did not decide; 0 for the others."""
+    labelled: Mapping[Step, Mapping[str, int]]
+    """Labelled calls by what it did and what people say: ``allow``, ``stop``, or ``open`` where they did not settle."""
+    wrong_passes: Estimate
+    """Calls that it lets through and people would stop, as a share of all calls."""
+    wrong_passes_of_bad: Estimate
+    """The share of the calls that people would stop which it lets through."""
+    wrong_stops: Estimate
+    """Calls that it stops and people would allow, as a share of all calls."""
+    wrong_stops_of_good: Estimate
+    """The share of the calls that people would allow which it stops."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this value as plain data."""
+        return write_record(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRates:
+    """Harness, rules and judge beside what people say of the same calls."""
+
+    schema: ClassVar[str] = "adjudge/call-rates/1"
+    _layout: ClassVar[Layout] = Layout(
+        members=(
+            "run",
+            "judge",
+            "calls",
+            "times",
+            "labelled",
+            "people",
+            "agreed",
+            "bad",
+            "deciders",
+            "limit",
+            "because",
+            "not_blind",
+        )
+    )
+
+    run: str
+    """The id of the run."""
+    judge: str
+    """The name of the judge."""
+    calls: int
+    """Different calls."""
+    times: int
+    """How often they were wanted, equal ones counted."""
+    labelled: Mapping[str, int]
+    """Labelled calls by what people say: ``allow``, ``stop``, or ``open`` where they did not settle it."""
+    people: tuple[str, ...]
+    """The people who labelled."""
+    agreed: Share
+    """Of the calls that two or more people labelled, those of which they say the same."""
+    bad: Estimate
+    """The share of calls that people would stop."""
+    deciders: tuple[DeciderRates, ...]
+    """Harness, rules and judge, without those of which nothing is known."""
+    limit: LimitKind | None
+    """The looks that the intervals hold for; ``None`` where the labels allow none."""
+    because: str
+    """Why these limits, or why there are none. One clause."""
+    not_blind: int = 0
+    """Labelled calls of which a label is not known to be blind."""
+    draw: LabelDraw | None = None
+    """The sample of labels, as the record of looks names it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this value as plain data."""
+        return write_record(self)
+
+
+def make_call_rates(
+    run: Run | str | os.PathLike[str], *, labels: Iterable[Label] | None = None, labels_are_random: bool = False
+) -> CallRates:
+    """Compare harness, rules and judge with people, on the calls of a run.
+
+    Args:
+        run: A run of the calls that ``adjudge calls collect`` wrote. Where the run was judged with rules, those are the
+            rules, and of a call that they stopped the judge was not asked; else those that were asked when the calls
+            were collected.
+        labels: What people say: true for a call that should have been made. By default those of the run's own queue.
+        labels_are_random: True if the labelled calls are a random sample, as the user says.
+
+    The shares are of the calls of the run, equal ones counted once. Intervals are Wilson's, over the strata of a plan
+    weighed by their sizes, and hold for one look where exactly the labels of a plan are there, else for every look.
+    They hold whatever is true of the calls that people did not settle. Labels that somebody chose give counts alone.
+    The look is not recorded.
+
+    Needs ``adjudge[trust]``. Raises ``UsageError`` for a run of pairs, one without a call that was collected, and for
+    labels of no case of it.
+    """
+    check_extra()
+    if not isinstance(run, Run):
+        with open_run(run) as opened:
+            return make_call_rates(opened, labels=labels, labels_are_random=labels_are_random)
+    if run.compares:
+        raise UsageError(f"{run.folder} compares pairs, and calls are judged one by one")
+    every = read_queue(run) if labels is None else tuple(labels)
+    measurement = make_measurement(run, labels=every, labels_are_random=labels_are_random, most_disagreements=0)
+    draw = _find_draw(run, every, measurement)
+    reading = _read(run, every, draw)
+    level, limit, because = choose_level(measurement, sum(call.truth in ("allow", "stop") for call in reading.sample))
+    missing = set(draw.sizes) - {call.stratum for call in reading.sample}
+    if limit is not None and missing:
+        limit, because = None, "a stratum of the plan has no label; label more of its cases"
+    estimator = _Estimator(reading, draw, level, because if limit is None else "")
+    return CallRates(
+        run=run.id,
+        judge=measurement.judge,
+        calls=len(reading.calls),
+        times=reading.times,
+        labelled=_count_truths(call.truth for call in reading.sample),
+        people=measurement.people,
+        agreed=reading.agreed,
+        bad=estimator.estimate(lambda call: call.truth == "stop", lambda call: True, None),
+        deciders=tuple(_make_deciders(reading, estimator)),
+        limit=limit,
+        because=because,
+        not_blind=measurement.not_blind,
+        draw=measurement.draw,
+    )
+
+
+# ---------------------------------------------------------------- reading
+
+
+_TRUTHS = {"good": "allow", "bad": "stop"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call with what each decider did; of a labelled one what people say, and the stratum that it was drawn from."""
+
+    steps: Mapping[Decider, Step]
+    undecided: bool
+    truth: str = ""
+    stratum: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    """The draw of the labelled calls."""
+
+    planned: Planned | None
+    """The plan, if one drew them."""
+    sizes: Mapping[str, int]
+    """The number of calls of each stratum; all of them under an empty name where there are none."""
+    strata: Mapping[str, str] | None
+    """The stratum of each call by its id, labelled or not; ``None`` where that is not known."""
+
+    def find_stratum(self, case: str, truth: CaseTruth | None) -> str:
+        """Find the stratum of a call; that of one without a label may not be known."""
+        if len(self.sizes) == 1:
+            return next(iter(self.sizes))
+        if self.strata is not None:
+            return self.strata[case]
+        design = None if truth is None or self.planned is None else self.planned.find(truth.designs)
+        return "" if design is None else design.stratum
+
+    def counts(self, truth: CaseTruth | None) -> bool:
+        """Return whether the label of a call is one of the sample."""
+        if truth is None or truth.override or truth.heap == "number":
+            return False
+        return self.planned is None or self.planned.find(truth.designs) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    calls: Sequence[_Call]
+    sample: Sequence[_Call]
+    """The labelled calls that count."""
+    times: int
+    agreed: Share
+
+
+def _find_draw(run: Run, labels: Sequence[Label], measurement: Measurement) -> _Draw:
+    planned = find_plan_of_labels((run,), labels) if measurement.sampling == "plan" else None
+    if planned is None:
+        return _Draw(None, {"": measurement.cases}, None)
+    plan = read_plan(run.folder) if len(planned.sizes) > 1 else None
+    strata = find_case_strata(plan, run) if plan is not None and plan.id == planned.plan else None
+    return _Draw(planned, planned.sizes, strata)
+
+
+def _read(run: Run, labels: Sequence[Label], draw: _Draw) -> _Reading:
+    people = PeopleLabels(labels, None, draw.planned if draw.planned is not None and draw.planned.designs else None)
+    has_rules = bool(run.manifest["asked"].get("rules"))
+    calls: list[_Call] = []
+    times = known = several = differing = 0
+    for _, together in groupby(run.items(), key=lambda item: item.place):
+        items = list(together)
+        case = items[0].case
+        record = read_call_record(case.metadata)
+        known, times = known + (record is not None), times + (1 if record is None else record.times)
+        truth = people.find(case.id, None, digest_content(case.content)) or read_stated_truth(case)
+        several += truth is not None and len(truth.ratings) > 1
+        differing += truth is not None and truth.differs
+        steps, is_undecided = _read_steps(items, record, has_rules=has_rules)
+        said = _TRUTHS.get(truth.heap, "open") if truth is not None and draw.counts(truth) else ""
+        calls.append(_Call(steps, is_undecided, said, draw.find_stratum(case.id, truth)))
+    if not known:
+        raise UsageError(
+            f"no case of {run.folder} says what a harness did with it; judge the calls that adjudge calls collect wrote"
+        )
+    sample = [call for call in calls if call.truth]
+    return _Reading(calls, sample, times, Share(count=several - differing, of=several))
+
+
+def _read_steps(
+    items: Sequence[RunItem], record: CallRecord | None, *, has_rules: bool
+) -> tuple[dict[Decider, Step], bool]:
+    """Read what each decider did with a call, and whether the judge left it undecided."""
+    results = [item.result for item in items]
+    by_rule = has_rules and not isinstance(results[0], PairResult) and results[0].decided_by == "rule"
+    harness: Step = "unknown"
+    if record is not None and record.outcome != "unknown":
+        harness = "passed" if record.outcome == "ran" else "stopped"
+    rules: Step = "unknown"
+    if has_rules:
+        rules = "stopped" if by_rule else "passed"
+    elif record is not None and record.rules is not None:
+        rules = "passed" if record.rules == "passed" else "stopped"
+    verdict = find_verdict(results).verdict
+    # A rule that fails decides, so nobody knows what the judge would have said. What it leaves undecided stays out.
+    judge: Step = "unknown" if by_rule else "passed" if verdict == "passed" else "stopped"
+    return {"harness": harness, "rules": rules, "judge": judge}, not by_rule and verdict == "undecided"
+
+
+def _count_truths(truths: Iterable[str]) -> dict[str, int]:
+    counts = Counter(truths)
+    return {name: counts[name] for name in ("allow", "stop", "open")}
+
+
+# ---------------------------------------------------------------- estimating
+
+
+_Condition = Callable[[_Call], bool]
+
+_FEWEST = 5
+"""Labels in each part of a stratum from which on the parts are weighed by their sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The parts of the calls from which labels are a random sample each: strata, divided by what a decider did."""
+
+    places: Mapping[tuple[str, Step | None], int]
+    """The number of the part, by stratum and what the decider did."""
+    sizes: Sequence[int]
+    steps: Sequence[frozenset[Step | None]]
+    """What the decider can have done with a call of the part."""
+
+
+class _Estimator:
+    """Estimates shares of all calls from the labelled ones."""
+
+    def __init__(self, reading: _Reading, draw: _Draw, level: float, missing: str) -> None:
+        self._reading, self._draw, self._level, self._missing = reading, draw, level, missing
+
+    def estimate(self, counts: _Condition, of: _Condition, name: Decider | None) -> Estimate:
+        """Estimate the share of the calls for which ``of`` holds that ``counts`` holds for too.
+
+        Both are asked about a call that people settled, and about what the decider ``name`` did with it. The limits
+        hold also if each of the others is bad, or good.
+        """
+        sample = self._reading.sample
+        if self._missing:
+            number = sum(of(call) for call in sample if call.truth != "open")
+            return Estimate(value=None, of=number, note=self._missing)
+        parts = self._find_parts(name)
+        settled = self._compute(counts, of, name, parts, None)
+        if all(call.truth != "open" for call in sample):
+            return settled
+        others = [self._compute(counts, of, name, parts, truth) for truth in ("allow", "stop")]
+        limits = [each.interval for each in (settled, *others) if each.interval is not None]
+        if settled.value is None or not limits:
+            return settled
+        return replace(settled, low=min(low for low, _ in limits), high=max(high for _, high in limits))
+
+    def _find_parts(self, name: Decider | None) -> _Parts:
+        """Find the parts of the strata; a stratum with few labels in one of its parts is taken whole."""
+        labelled = Counter(
+            (call.stratum, _find_step(call, name)) for call in self._reading.sample if call.truth != "open"
+        )
+        sizes = Counter((call.stratum, _find_step(call, name)) for call in self._reading.calls)
+        parts: list[tuple[list[tuple[str, Step | None]], int]] = []
+        for stratum, size in self._draw.sizes.items():
+            keys = [key for key in sizes if key[0] == stratum]
+            # Of another run's strata it is not known which calls without a label they hold.
+            is_known = sum(sizes[key] for key in keys) == size
+            if is_known and all(labelled[key] >= min(_FEWEST, sizes[key]) for key in keys):
+                parts += [([key], sizes[key]) for key in keys]
+            else:
+                parts.append(([(stratum, step) for step in _list_steps(name)], size))
+        return _Parts(
+            places={key: place for place, (keys, _) in enumerate(parts) for key in keys},
+            sizes=[size for _, size in parts],
+            steps=[frozenset(step for _, step in keys) for keys, _ in parts],
+        )
+
+    def _compute(
+        self, counts: _Condition, of: _Condition, name: Decider | None, parts: _Parts, truth: str | None
+    ) -> Estimate:
+        import numpy as np
+
+        table, possible = np.zeros((3, len(parts.sizes))), np.zeros((3, len(parts.sizes)))
+        for call in self._read(truth):
+            is_of = of(call)
+            table[:, parts.places[call.stratum, _find_step(call, name)]] += (is_of and counts(call), is_of, 1)
+        if not table[2].all():
+            return Estimate(value=None, of=int(table[1].sum()), note="people settled no case of a stratum; label more")
+        for place, steps in enumerate(parts.steps):
+            for call in _list_possible(steps, name):
+                possible[(0 if counts(call) else 1) if of(call) else 2, place] = 1
+        found = estimate_weighted_share(
+            *table,
+            np.asarray(parts.sizes, dtype=float),
+            may_count=possible[0],
+            may_miss=possible[1],
+            may_leave=possible[2],
+            reason="no labelled call is one of these",
+            level=self._level,
+        )
+        # Limits for every look are computed at a higher level, so that they hold at this one at all looks together.
+        return replace(found, level=LEVEL)
+
+    def _read(self, truth: str | None) -> Iterator[_Call]:
+        """Yield the calls that people settled; with ``truth``, the others as if they had settled on it."""
+        for call in self._reading.sample:
+            if call.truth != "open":
+                yield call
+            elif truth is not None:
+                yield replace(call, truth=truth)
+
+
+def _find_step(call: _Call, name: Decider | None) -> Step | None:
+    return None if name is None else call.steps[name]
+
+
+def _list_steps(name: Decider | None) -> tuple[Step | None, ...]:
+    return (None,) if name is None else _STEPS
+
+
+def _list_possible(steps: Iterable[Step | None], name: Decider | None) -> Iterator[_Call]:
+    """Yield a call of each kind that there can be in a part."""
+    for step in steps:
+        known: Mapping[Decider, Step] = {} if name is None or step is None else {name: step}
+        for truth in ("allow", "stop"):
+            yield _Call(known, False, truth)
+
+
+def _make_deciders(reading: _Reading, estimator: _Estimator) -> Iterator[DeciderRates]:
+    for name in DECIDERS:
+        calls = Counter(call.steps[name] for call in reading.calls)
+        if calls["passed"] or calls["stopped"]:
+            yield _make_decider(name, calls, reading, estimator)
+
+
+def _make_decider(name: Decider, calls: Counter[Step], reading: _Reading, estimator: _Estimator) -> DeciderRates:
+    def is_known(call: _Call) -> bool:
+        return call.steps[name] != "unknown"
+
+    def is_wrong_pass(call: _Call) -> bool:
+        return call.steps[name] == "passed" and call.truth == "stop"
+
+    def is_wrong_stop(call: _Call) -> bool:
+        return call.steps[name] == "stopped" and call.truth == "allow"
+
+    return DeciderRates(
+        name=name,
+        calls={step: calls[step] for step in _STEPS},
+        undecided=sum(call.undecided for call in reading.calls) if name == "judge" else 0,
+        labelled={
+            step: _count_truths(call.truth for call in reading.sample if call.steps[name] == step) for step in _STEPS
+        },
+        wrong_passes=estimator.estimate(is_wrong_pass, is_known, name),
+        wrong_passes_of_bad=estimator.estimate(
+            is_wrong_pass, lambda call: call.truth == "stop" and is_known(call), name
+        ),
+        wrong_stops=estimator.estimate(is_wrong_stop, is_known, name),
+        wrong_stops_of_good=estimator.estimate(
+            is_wrong_stop, lambda call: call.truth == "allow" and is_known(call), name
+        ),
+    )

@@ -1,0 +1,186 @@
+"""Who lets what through, as a document: the harness's own approval, the rules and the judge, beside what people say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from adjudge.formats.numbers import format_range, format_rate
+from adjudge.measurement.call_rates import CallRates, Decider, DeciderRates
+from adjudge.report.document import (
+    Block,
+    Cell,
+    Column,
+    Document,
+    Facts,
+    Lead,
+    Panel,
+    Panels,
+    RateRow,
+    Table,
+    Words,
+)
+from adjudge.report.measurement_panels import find_axis, list_ticks
+from adjudge.report.measurement_words import format_estimate
+from adjudge.templates.figures import format_count, format_share
+from adjudge.trust.intervals import Estimate
+
+_NAMES: dict[Decider, str] = {"harness": "the harness", "rules": "the rules", "judge": "the judge"}
+
+
+def make_call_rates_document(rates: CallRates) -> Document:
+    """Make the document of who lets what through."""
+    return Document(
+        name=("Calls of tools, judged by ", Words(text=rates.judge or "a judge"), ", and what people say of them"),
+        headline="Who lets what through",
+        title="Who lets what through",
+        blocks=list(list_call_rates_blocks(rates)),
+        foot=[
+            (
+                "Equal calls count once. Intervals are at 95 %, Wilson's. What waits for a person, and what a judge "
+                "leaves undecided, counts as stopped."
+            )
+        ],
+    )
+
+
+def list_call_rates_blocks(rates: CallRates) -> Iterator[Block]:
+    """Yield the sentence with its picture, the table of rates, and what they rest on."""
+    yield _make_lead(rates)
+    panels = [
+        Panel(title="How often each is wrong", blocks=[_make_rates(rates)], whole=True),
+        Panel(title="All calls", blocks=[_make_calls(rates)]),
+        Panel(title="Labelled calls", blocks=[_make_labelled(rates)]),
+        Panel(title="What this rests on", blocks=[Facts(pairs=list(_list_facts(rates)))], whole=True),
+    ]
+    yield Panels(panels=panels)
+
+
+def describe_call_rates(rates: CallRates) -> str:
+    """Describe who lets through what people would stop: one sentence."""
+    known = [decider for decider in rates.deciders if decider.wrong_passes_of_bad.value is not None]
+    if not known:
+        reason = rates.because if rates.limit is None else "no labelled call is one that people would stop"
+        return f"Who lets through what people would stop is not known: {reason}."
+    parts = [f"{_NAMES[decider.name]} {_describe(decider.wrong_passes_of_bad)}" for decider in known]
+    listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return f"Of the calls that people would stop, these let through: {listed}."
+
+
+def _describe(estimate: Estimate) -> str:
+    """Describe a share with its limits; one that was counted has none."""
+    has_limits = estimate.value is not None and estimate.low != estimate.high
+    return format_estimate(estimate, share=True) if has_limits else format_rate(estimate.value)
+
+
+def _make_lead(rates: CallRates) -> Lead:
+    rows = [
+        RateRow(
+            name=_NAMES[decider.name],
+            value=share.value,
+            low=share.low,
+            high=share.high,
+            figure=format_rate(share.value),
+            limits=format_range(share.low, share.high) if share.low < share.high else "",
+            kind="judge" if decider.name == "judge" else "people",
+        )
+        for decider in rates.deciders
+        if (share := decider.wrong_passes_of_bad).value is not None and share.low is not None and share.high is not None
+    ]
+    sentence, warnings = describe_call_rates(rates), tuple(_list_warnings(rates))
+    if not rows:
+        return Lead(criterion=None, sentence=sentence, warnings=warnings)
+    axis = find_axis([limit for row in rows for limit in (row.low, row.high)])
+    return Lead(
+        criterion=None,
+        sentence=sentence,
+        warnings=warnings,
+        rows=tuple(rows),
+        axis=axis,
+        ticks=tuple(list_ticks(axis)),
+        about="The share of the calls that people would stop which each lets through.",
+    )
+
+
+def _list_warnings(rates: CallRates) -> Iterator[str]:
+    for decider in rates.deciders:
+        number = decider.calls["unknown"]
+        if number:
+            yield (
+                f"Of {format_count(number, 'call')} it is not known what {_NAMES[decider.name]} did: "
+                f"{'its' if decider.name != 'rules' else 'their'} rates are about the others alone."
+            )
+    if rates.not_blind:
+        yield (
+            f"Labels of {format_count(rates.not_blind, 'call')} are not known to be blind: who sees a verdict tends to "
+            "agree with it."
+        )
+
+
+def _make_rates(rates: CallRates) -> Table:
+    columns = [
+        Column(""),
+        Column("lets through what people would stop, of all calls", "number"),
+        Column("of those that people would stop", "number"),
+        Column("stops what people would allow, of all calls", "number"),
+        Column("of those that people would allow", "number"),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            _NAMES[decider.name],
+            *(
+                _describe(share)
+                for share in (
+                    decider.wrong_passes,
+                    decider.wrong_passes_of_bad,
+                    decider.wrong_stops,
+                    decider.wrong_stops_of_good,
+                )
+            ),
+        ]
+        for decider in rates.deciders
+    ]
+    return Table(columns=columns, rows=rows, caption="Shares with their intervals.")
+
+
+def _make_calls(rates: CallRates) -> Table:
+    columns = [Column(""), *(Column(name, "number") for name in ("lets through", "stops", "not known"))]
+    rows: list[list[Cell]] = [
+        [_NAMES[decider.name], *(f"{decider.calls[step]:,}" for step in ("passed", "stopped", "unknown"))]
+        for decider in rates.deciders
+    ]
+    return Table(columns=columns, rows=rows, caption="All calls, labelled or not.")
+
+
+def _make_labelled(rates: CallRates) -> Table:
+    columns = [Column(""), Column("did"), *(Column(name, "number") for name in ("allow", "stop", "not settled"))]
+    rows: list[list[Cell]] = [
+        [_NAMES[decider.name], word, *(f"{row[truth]:,}" for truth in ("allow", "stop", "open"))]
+        for decider in rates.deciders
+        for word, row in _list_labelled(decider)
+    ]
+    return Table(columns=columns, rows=rows, caption="Labelled calls, by what people say of them.")
+
+
+def _list_labelled(decider: DeciderRates) -> Iterator[tuple[str, dict[str, int]]]:
+    for word, step in (("lets through", "passed"), ("stops", "stopped"), ("not known", "unknown")):
+        row = dict(decider.labelled[step])  # type: ignore[index] - one of its steps
+        if any(row.values()) or step != "unknown":
+            yield word, row
+
+
+def _list_facts(rates: CallRates) -> Iterator[tuple[str, str]]:
+    wanted = f", wanted {format_count(rates.times, 'time')}" if rates.times != rates.calls else ""
+    yield "calls", f"{format_count(rates.calls, 'different one')}{wanted}"
+    counts = rates.labelled
+    settled = f"{counts['allow']:,} to allow, {counts['stop']:,} to stop"
+    settled += f", {counts['open']:,} not settled" if counts["open"] else ""
+    yield "labelled", f"{format_count(sum(counts.values()), 'call')}: {settled}"
+    yield "people would stop", _describe(rates.bad)
+    yield "people", ", ".join(rates.people) or "nobody"
+    if rates.agreed.of:
+        yield "two people say the same", format_share(rates.agreed)
+    undecided = next((decider.undecided for decider in rates.deciders if decider.name == "judge"), 0)
+    if undecided:
+        yield "undecided by the judge", format_count(undecided, "call")
+    looks = {None: "none", "count": "counted", "one look": "for one look", "every look": "for every look"}
+    yield "limits", f"{looks[rates.limit]}: {rates.because}"

@@ -1,0 +1,51 @@
+"""Sessions of Claude Code in which calls were made, refused or asked about, and hooks that observe."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+DENIALS: Mapping[str, tuple[str, str]] = {
+    "refused": ("user-rejected", "The user doesn't want to proceed with this tool use. The tool use was rejected."),
+    "by rule": ("permission-rule", "Permission to use Bash with command x has been denied."),
+    "asked": ("user-rejected", "Claude requested permissions to use Bash, but you haven't granted it yet."),
+    "cut": ("interrupted", "The user doesn't want to take this action right now."),
+    "guarded": ("permission-rule", "The call was not made: it is not allowed here."),
+}
+"""By outcome: the kind of the denial, and the text in place of a result."""
+
+
+def make_session(calls: Iterable[tuple[str, Mapping[str, Any], str]], session: str = "s1") -> list[dict[str, Any]]:
+    """The lines of a session's file; each call is a tool, its arguments, and ``ran`` or another outcome."""
+    lines = [_make_line("user", "go", session, 0)]
+    for number, (tool, arguments, outcome) in enumerate(calls, 1):
+        use = {"type": "tool_use", "id": f"t{number}", "name": tool, "input": arguments}
+        lines.append(_make_line("assistant", [use], session, len(lines), stop_reason="tool_use"))
+        if outcome == "no result":
+            continue
+        kind, text = DENIALS.get(outcome, ("", "done"))
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": text, "is_error": bool(kind)}
+        more = {"toolDenialKind": kind} if kind else {}
+        lines.append(_make_line("user", [result], session, len(lines)) | more)
+    words = [{"type": "text", "text": "Done."}]
+    return [*lines, _make_line("assistant", words, session, len(lines), stop_reason="end_turn")]
+
+
+def _make_line(role: str, content: Any, session: str, place: int, **more: Any) -> dict[str, Any]:
+    parent = f"{session}-{place - 1}" if place else None
+    message = {"role": role, "content": content, "id": f"m{place}"} | more
+    return {"type": role, "uuid": f"{session}-{place}", "parentUuid": parent, "sessionId": session, "message": message}
+
+
+def write_session(path: Path, calls: Iterable[tuple[str, Mapping[str, Any], str]], session: str = "s1") -> Path:
+    """A file of a session."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in make_session(calls, session)), encoding="utf-8")
+    return path
+
+
+def make_shell(command: str, outcome: str = "ran") -> tuple[str, Mapping[str, Any], str]:
+    """A call of the shell."""
+    return "Bash", {"command": command, "description": "Do it"}, outcome
