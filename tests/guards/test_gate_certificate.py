@@ -531,7 +531,10 @@ def test_a_rule_that_fails_is_only_observed_before_there_is_a_certificate(tmp_pa
     rules = [{"regex": "secret", "absent": True}]
 
     async def work(certified: Certified) -> list[Decision]:
+        right = certified.file.read_bytes()
+        certified.file.unlink()
         before = [await certified.gate.check("a secret"), await certified.gate.refuse("it is cut")]
+        certified.file.write_bytes(right)
         assert await certified.gate.check("a good text")
         return [*before, await certified.gate.check("a secret"), await certified.gate.refuse("it is cut")]
 
@@ -539,6 +542,21 @@ def test_a_rule_that_fails_is_only_observed_before_there_is_a_certificate(tmp_pa
 
     assert [decision.allowed for decision in decisions] == [True, True, False, False]
     assert [decision.decided_by for decision in decisions[:2]] == ["policy", "policy"]
+
+
+def test_what_a_rule_stops_is_stopped_as_soon_as_the_certificate_holds(tmp_path: Path):
+    """Also where no result of the judge came before it; the gate enforces from then on."""
+    rules = [{"regex": "secret", "absent": True}]
+
+    async def work(certified: Certified) -> list[Decision]:
+        first = await certified.gate.check("a secret")
+        certified.file.unlink()
+        return [first, await certified.gate.check("a good text")]
+
+    stopped, asked = use_certified(tmp_path, work, rules=rules, mode="enforce_when_certified")
+
+    assert (word(stopped), stopped.mode) == (("blocked", "rule"), "enforce")
+    assert asked.pending
 
 
 class Broken:

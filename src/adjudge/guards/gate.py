@@ -158,7 +158,7 @@ class Check:
 
     async def refuse(self, why: str) -> Decision:
         """Make and record the decision about what could not be read."""
-        await self._settle_mode(None)
+        await self._settle_mode(None, None)
         if self.observes:
             decision = self._make("policy", allowed=True, detail=f"{self._observed}: {why}", would_allow=False)
         else:
@@ -276,7 +276,7 @@ class Check:
 
     async def _conclude(self, result: JudgeResult, *, readable: bool = True) -> Decision:
         qualification = await self._qualify(result)
-        await self._settle_mode(qualification)
+        await self._settle_mode(result, qualification)
         if qualification is not None:
             result = replace(result, qualification=qualification.kind)
         await notify(self.gate.on_result, result, name="on_result")
@@ -286,10 +286,16 @@ class Check:
             await self.gate.auditor.follow(decision, self._read_shown)
         return decision
 
-    async def _settle_mode(self, qualification: Qualification | None) -> None:
+    async def _settle_mode(self, result: JudgeResult | None, qualification: Qualification | None) -> None:
         """Settle whether a gate that enforces once it is certified observes still."""
-        if self.gate.enforcement is not None:
-            self.observes = await self.gate.enforcement.settle(qualification) == "observe"
+        enforcement = self.gate.enforcement
+        if enforcement is None:
+            return
+        if qualification is None and result is not None and not enforcement.has_begun:
+            # A rule decided. What it stops must not be let through where the certificate holds, only because no
+            # result of the judge came before it.
+            qualification = await self._compare_certificate(result)
+        self.observes = await enforcement.settle(qualification) == "observe"
 
     @property
     def _observed(self) -> str:
@@ -298,10 +304,14 @@ class Check:
 
     async def _qualify(self, result: JudgeResult) -> Qualification | None:
         """Find whether a certificate speaks for a result; ``None`` where none is demanded, and if a rule failed it."""
-        demand = self.gate.demand
-        if demand is None or was_failed_by_rule(result):
+        if self.gate.demand is None or was_failed_by_rule(result):
             return None
-        qualification, error = await call_safely(demand.qualify, result)
+        return await self._compare_certificate(result)
+
+    async def _compare_certificate(self, result: JudgeResult) -> Qualification:
+        """Compare a result with the certificate that the gate demands."""
+        assert self.gate.demand is not None  # noqa: S101 - for the type checker; the callers have looked
+        qualification, error = await call_safely(self.gate.demand.qualify, result)
         if not isinstance(qualification, Qualification):
             return Qualification(
                 kind="unqualified", reason=self._report(error, "the certificate could not be compared")

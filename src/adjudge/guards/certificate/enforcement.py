@@ -23,6 +23,11 @@ class Enforcement:
         self._gate, self._ledger = gate, ledger
         self._has_begun = self._is_prepared = False
 
+    @property
+    def has_begun(self) -> bool:
+        """Return whether it is known here that the gate enforces; another process may know more."""
+        return self._has_begun
+
     async def settle(self, qualification: Qualification | None) -> Literal["enforce", "observe"]:
         """Return what the gate does with a result, and begin to enforce with the first that is qualified.
 
