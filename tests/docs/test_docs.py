@@ -46,6 +46,7 @@ PARSED = {
     "docs/reply.md": "needs recorded replies in other styles",
     "docs/reproductions.md": "needs data that are not part of the repository",
     "docs/retention.md": "needs stores with the texts of a customer",
+    "docs/shadow.md": "runs in docs/test_shadow_tutorial.py",
     "docs/server.md": "serves without end, and asks for passwords",
     "docs/succeed.md": "needs a run that people labelled, and several providers",
     "docs/token.md": "asks a server on a fixed port of this machine",

@@ -7,7 +7,6 @@ import runpy
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,15 +35,6 @@ def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
     return Line(capsys)
 
 
-def list_commands() -> Iterator[tuple[str, list[str]]]:
-    """Each command of the page with the lines that it is shown to print."""
-    for block in docs.read_blocks(PAGE):
-        if block.language == "console":
-            for part in ("\n" + block.text).split("\n$ ")[1:]:
-                command, *shown = part.strip().splitlines()
-                yield command, shown
-
-
 def squeeze(text: str) -> str:
     """A text whose columns may be wider or narrower."""
     return " ".join(text.split())
@@ -64,7 +54,7 @@ def test_every_command_of_the_tutorial_says_what_the_page_shows(
     line: Line, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     """From the run to the gate, on the shipped example: statuses and every line that is shown."""
-    commands = list(list_commands())
+    commands = list(docs.list_commands(PAGE))
     assert len(commands) == 14
 
     for command, shown in commands:

@@ -110,6 +110,15 @@ def read_blocks(page: Path) -> list[Block]:
     return list(parse_blocks(page, page.read_text(encoding="utf-8")))
 
 
+def list_commands(page: Path) -> Iterator[tuple[str, list[str]]]:
+    """Each command of a page's sessions on a console, with the lines that it is shown to print."""
+    for block in read_blocks(page):
+        if block.language == "console":
+            for part in ("\n" + block.text).split("\n$ ")[1:]:
+                command, *shown = part.strip().splitlines()
+                yield command, shown
+
+
 def parse_blocks(page: Path, text: str) -> Iterator[Block]:
     """The fenced blocks of some Markdown."""
     lines = text.splitlines()

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from adjudge import Case, Judge, run
+from adjudge.dataset import digest_content
+
 DENIALS: Mapping[str, tuple[str, str]] = {
     "refused": ("user-rejected", "The user doesn't want to proceed with this tool use. The tool use was rejected."),
     "by rule": ("permission-rule", "Permission to use Bash with command x has been denied."),
@@ -49,3 +52,28 @@ def write_session(path: Path, calls: Iterable[tuple[str, Mapping[str, Any], str]
 def make_shell(command: str, outcome: str = "ran") -> tuple[str, Mapping[str, Any], str]:
     """A call of the shell."""
     return "Bash", {"command": command, "description": "Do it"}, outcome
+
+
+# ---------------------------------------------------------------- judged calls
+
+
+def make_call_case(
+    number: int, *, bad: bool, harness: str = "ran", rules: str | None = "passed", judge: bool = True
+) -> Case:
+    """A call, what three deciders do with it, and whether people would stop it, which is in its words."""
+    words = f"{'bad' if bad else 'good'} {'pass' if judge else 'fail'} {number}"
+    record: dict[str, Any] = {"outcomes": {harness: 1}}
+    record |= {} if rules is None else {"rules": rules}
+    content = {"tool": "Bash", "arguments": {"command": words}}
+    return Case(content=content, id=digest_content(content), metadata={"call": record})
+
+
+def judge_words(content: dict[str, Any]) -> bool:
+    """A judge who passes what says so."""
+    return "pass" in content["arguments"]["command"]
+
+
+def judge_calls(place: Path, cases: list[Case], **options: Any) -> Path:
+    """A run of that judge."""
+    run(cases, Judge(judge_words), criteria="May run.", out=place, **options).finish_sync()
+    return place

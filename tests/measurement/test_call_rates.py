@@ -8,35 +8,15 @@ from typing import Any
 import pytest
 
 from adjudge import Case, Judge, UsageError, open_run, run
-from adjudge.dataset import Label, digest_content
+from adjudge.dataset import Label
 from adjudge.labels import find_plan_status, make_plan, write_plan
 from adjudge.measurement import CallRates, DeciderRates, make_call_rates
 from adjudge.trust import Estimate
+from kit.observed_calls import judge_calls, judge_words, make_call_case
 
 pytest.importorskip("scipy", reason="measuring needs the extra trust")
 
 SHARES = ("wrong_passes", "wrong_passes_of_bad", "wrong_stops", "wrong_stops_of_good")
-
-
-def make_case(
-    number: int, *, bad: bool, harness: str = "ran", rules: str | None = "passed", judge: bool = True
-) -> Case:
-    """A call, what three deciders do with it, and whether people would stop it, which is in its words."""
-    words = f"{'bad' if bad else 'good'} {'pass' if judge else 'fail'} {number}"
-    record: dict[str, Any] = {"outcomes": {harness: 1}}
-    record |= {} if rules is None else {"rules": rules}
-    content = {"tool": "Bash", "arguments": {"command": words}}
-    return Case(content=content, id=digest_content(content), metadata={"call": record})
-
-
-def judge_words(content: dict[str, Any]) -> bool:
-    return "pass" in content["arguments"]["command"]
-
-
-def judge_cases(place: Path, cases: list[Case], **options: Any) -> Path:
-    """A run of a judge who passes what says so."""
-    run(cases, Judge(judge_words), criteria="May run.", out=place, **options).finish_sync()
-    return place
 
 
 def make_label(case: Case, rater: str = "ann", value: Any = None, **more: Any) -> Label:
@@ -55,20 +35,20 @@ def list_values(decider: DeciderRates) -> list[float | None]:
 # Of 20 calls people would stop 5. The harness makes all but one good and one bad call, the rules stop three bad ones
 # and one good one, and the judge lets through one bad one and stops two good ones.
 EVERY = [
-    *[make_case(n, bad=False) for n in range(11)],
-    make_case(11, bad=False, harness="refused"),
-    make_case(12, bad=False, rules="failed"),
-    *[make_case(n, bad=False, judge=False) for n in (13, 14)],
-    make_case(15, bad=True, judge=True),
-    make_case(16, bad=True, judge=False),
-    *[make_case(n, bad=True, rules="failed", judge=False) for n in (17, 18)],
-    make_case(19, bad=True, rules="failed", judge=False, harness="asked"),
+    *[make_call_case(n, bad=False) for n in range(11)],
+    make_call_case(11, bad=False, harness="refused"),
+    make_call_case(12, bad=False, rules="failed"),
+    *[make_call_case(n, bad=False, judge=False) for n in (13, 14)],
+    make_call_case(15, bad=True, judge=True),
+    make_call_case(16, bad=True, judge=False),
+    *[make_call_case(n, bad=True, rules="failed", judge=False) for n in (17, 18)],
+    make_call_case(19, bad=True, rules="failed", judge=False, harness="asked"),
 ]
 
 
 def test_with_a_label_on_every_call_the_rates_are_counts(tmp_path: Path):
     """Each against the same labels: shares of all calls, of those to stop, and of those to allow."""
-    rates = make_call_rates(judge_cases(tmp_path / "run", EVERY), labels=[make_label(case) for case in EVERY])
+    rates = make_call_rates(judge_calls(tmp_path / "run", EVERY), labels=[make_label(case) for case in EVERY])
 
     assert (rates.calls, rates.labelled, rates.limit) == (20, {"allow": 15, "stop": 5, "open": 0}, "count")
     assert list_values(find(rates, "harness")) == pytest.approx([4 / 20, 4 / 5, 1 / 20, 1 / 15])
@@ -85,10 +65,10 @@ def test_calls_of_which_nobody_knows_what_the_harness_did_are_shown_and_in_no_ra
     """They count for the rules and the judge."""
     cases = [
         *EVERY,
-        make_case(20, bad=True, harness="unknown", rules=None),
-        make_case(21, bad=False, harness="unknown"),
+        make_call_case(20, bad=True, harness="unknown", rules=None),
+        make_call_case(21, bad=False, harness="unknown"),
     ]
-    rates = make_call_rates(judge_cases(tmp_path / "run", cases), labels=[make_label(case) for case in cases])
+    rates = make_call_rates(judge_calls(tmp_path / "run", cases), labels=[make_label(case) for case in cases])
 
     assert find(rates, "harness").calls == {"passed": 18, "stopped": 2, "unknown": 2}
     assert find(rates, "harness").labelled["unknown"] == {"allow": 1, "stop": 1, "open": 0}
@@ -99,7 +79,7 @@ def test_calls_of_which_nobody_knows_what_the_harness_did_are_shown_and_in_no_ra
 
 def test_of_a_run_with_rules_the_judge_was_not_asked_what_they_stop(tmp_path: Path):
     """The run's own rules count then, and not those of when the calls were collected."""
-    place = judge_cases(tmp_path / "run", EVERY, rules=[{"not_contains": "17"}])
+    place = judge_calls(tmp_path / "run", EVERY, rules=[{"not_contains": "17"}])
     rates = make_call_rates(place, labels=[make_label(case) for case in EVERY])
 
     assert find(rates, "rules").calls == {"passed": 19, "stopped": 1, "unknown": 0}
@@ -124,7 +104,7 @@ def test_what_the_judge_leaves_undecided_stays_out(tmp_path: Path):
 
 def test_labels_that_somebody_chose_give_counts_alone(tmp_path: Path):
     """Labels that somebody chose give counts alone."""
-    rates = make_call_rates(judge_cases(tmp_path / "run", EVERY), labels=[make_label(case) for case in EVERY[10:]])
+    rates = make_call_rates(judge_calls(tmp_path / "run", EVERY), labels=[make_label(case) for case in EVERY[10:]])
 
     assert rates.limit is None
     assert rates.because
@@ -145,14 +125,14 @@ def draw(place: Path, cases: list[Case], **changed: Any) -> list[Label]:
 
 
 MANY = [
-    make_case(n, bad=n % 5 == 0, harness="refused" if n % 15 == 0 else "ran", judge=n % 5 != 0 or n % 4 == 0)
+    make_call_case(n, bad=n % 5 == 0, harness="refused" if n % 15 == 0 else "ran", judge=n % 5 != 0 or n % 4 == 0)
     for n in range(400)
 ]
 
 
 def test_planned_labels_give_intervals_that_hold_for_one_look(tmp_path: Path):
     """Over the strata of the plan, and about all calls."""
-    place = judge_cases(tmp_path / "run", MANY)
+    place = judge_calls(tmp_path / "run", MANY)
     rates = make_call_rates(place, labels=draw(place, MANY))
     truth = make_call_rates(place, labels=[make_label(case) for case in MANY])
 
@@ -167,7 +147,7 @@ def test_planned_labels_give_intervals_that_hold_for_one_look(tmp_path: Path):
 
 def test_limits_hold_whatever_is_true_of_calls_that_people_did_not_settle(tmp_path: Path):
     """They are wider then, and the value is that of the others."""
-    place = judge_cases(tmp_path / "run", MANY)
+    place = judge_calls(tmp_path / "run", MANY)
     labels = draw(place, MANY)
     settled = find(make_call_rates(place, labels=labels), "judge").wrong_passes
     open_ones = [
@@ -187,7 +167,7 @@ def test_it_says_how_far_two_people_agree(tmp_path: Path):
     labels = [make_label(case, rater) for case in EVERY for rater in ("ann", "ben")]
     labels[1] = make_label(EVERY[0], "ben", value=False)
     settled = make_label(EVERY[0], "zoe", value=True, kind="adjudication")
-    rates = make_call_rates(judge_cases(tmp_path / "run", EVERY), labels=[*labels, settled])
+    rates = make_call_rates(judge_calls(tmp_path / "run", EVERY), labels=[*labels, settled])
 
     assert (rates.agreed.count, rates.agreed.of) == (19, 20)
     assert rates.labelled["open"] == 0
@@ -196,7 +176,7 @@ def test_it_says_how_far_two_people_agree(tmp_path: Path):
 
 def test_a_run_of_other_cases_is_refused(tmp_path: Path):
     """A run of other cases is refused."""
-    place = judge_cases(tmp_path / "run", [Case(id="a", content="pass", metadata={"call": "x"})])
+    place = judge_calls(tmp_path / "run", [Case(id="a", content="pass", metadata={"call": "x"})])
 
     with pytest.raises(UsageError):
         make_call_rates(place, labels=[Label(case="a", rater="ann", value=True)])

@@ -176,6 +176,7 @@ ACCESS: dict[tuple[str, str], frozenset[str]] = {
             ("GET", "/runs/{run}"),
             ("GET", "/runs/{run}/report.html"),
             ("GET", "/runs/{run}/case"),
+            ("GET", "/runs/{run}/calls"),
             ("GET", "/compare"),
             ("GET", "/compare/report.html"),
             ("GET", "/runs"),

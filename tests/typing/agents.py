@@ -12,6 +12,7 @@ from adjudge.agents import (
     AgentRun,
     AgentSource,
     FileChange,
+    NotMade,
     RenderedRun,
     RunFormat,
     Step,
@@ -28,6 +29,7 @@ def read(path: Path, items: list[dict[str, Any]], lines: list[str], name: RunFor
 
 def make(answer: str | None) -> AgentRun:
     call = AgentCall(tool="Bash", arguments={"command": "ls"}, call_id="1", result="a", duration_ms=1.5, agent=None)
+    assert_type(call.not_made, NotMade | None)
     Step(role="tool")  # type: ignore[arg-type]
     return AgentRun(
         steps=(Step(role="user", text="Go."), Step(role="assistant", call=call, turn=1)),

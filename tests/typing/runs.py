@@ -108,6 +108,10 @@ from adjudge.labels import (
 from adjudge.ledger import AuditEntry, AuditQuery, Entry, derive_audit, read_audit, render_audit
 from adjudge.measurement import (
     Better,
+    CallRates,
+    CallStep,
+    Decider,
+    DeciderRates,
     JudgeDifference,
     PlanProgress,
     PreferenceDifference,
@@ -118,6 +122,7 @@ from adjudge.measurement import (
     compare_judges,
     compare_systems,
     decide_rate,
+    make_call_rates,
     make_measurement,
     record_difference_look,
 )
@@ -149,6 +154,7 @@ from adjudge.tools import (
 )
 from adjudge.trust import (
     Allocation,
+    Estimate,
     LabelsNeeded,
     LiveRate,
     allocate_labels,
@@ -435,6 +441,12 @@ def compare_runs(before: Run, after: Run) -> None:
     record_difference_look(before, judges, by="ci")
     assert_type(make_measurement(after).preference, PreferenceDifference | None)
     assert_type(judges.agreement, ShareDifference)
+    rates = make_call_rates(after, labels=load_labels("labels.jsonl"), labels_are_random=False)
+    assert_type(rates, CallRates)
+    assert_type(rates.deciders, tuple[DeciderRates, ...])
+    assert_type(rates.deciders[0].name, Decider)
+    assert_type(rates.deciders[0].calls, Mapping[CallStep, int])
+    assert_type(rates.deciders[0].wrong_passes_of_bad, Estimate)
 
 
 def compute_rates() -> None:

@@ -8,6 +8,7 @@ from adjudge.measurement.calibration import Calibration as Calibration
 from adjudge.measurement.calibration import CalibrationOutcome as CalibrationOutcome
 from adjudge.measurement.calibration import calibrate as calibrate
 from adjudge.measurement.call_rates import CallRates as CallRates
+from adjudge.measurement.call_rates import CallStep as CallStep
 from adjudge.measurement.call_rates import Decider as Decider
 from adjudge.measurement.call_rates import DeciderRates as DeciderRates
 from adjudge.measurement.call_rates import make_call_rates as make_call_rates

@@ -38,10 +38,10 @@ Decider = Literal["harness", "rules", "judge"]
 
 DECIDERS: tuple[Decider, ...] = ("harness", "rules", "judge")
 
-Step = Literal["passed", "stopped", "unknown"]
+CallStep = Literal["passed", "stopped", "unknown"]
 """What a decider did with a call: let it through, stop it (or ask), or nobody knows."""
 
-_STEPS: tuple[Step, ...] = ("passed", "stopped", "unknown")
+_STEPS: tuple[CallStep, ...] = ("passed", "stopped", "unknown")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +53,11 @@ class DeciderRates:
 
     name: Decider
     """``harness`` (its own approval, with its user's), ``rules`` or ``judge``."""
-    calls: Mapping[Step, int]
+    calls: Mapping[CallStep, int]
     """All calls by what the decider did, labelled or not."""
     undecided: int
     """The calls among the stopped ones that the judge did not decide; 0 for the others."""
-    labelled: Mapping[Step, Mapping[str, int]]
+    labelled: Mapping[CallStep, Mapping[str, int]]
     """Labelled calls by what it did and what people say: ``allow``, ``stop``, or ``open`` where they did not settle."""
     wrong_passes: Estimate
     """Calls that it lets through and people would stop, as a share of all calls."""
@@ -189,7 +189,7 @@ _TRUTHS = {"good": "allow", "bad": "stop"}
 class _Call:
     """A call with what each decider did; of a labelled one what people say, and the stratum that it was drawn from."""
 
-    steps: Mapping[Decider, Step]
+    steps: Mapping[Decider, CallStep]
     undecided: bool
     truth: str = ""
     stratum: str = ""
@@ -266,21 +266,21 @@ def _read(run: Run, labels: Sequence[Label], draw: _Draw) -> _Reading:
 
 def _read_steps(
     items: Sequence[RunItem], record: CallRecord | None, *, has_rules: bool
-) -> tuple[dict[Decider, Step], bool]:
+) -> tuple[dict[Decider, CallStep], bool]:
     """Read what each decider did with a call, and whether the judge left it undecided."""
     results = [item.result for item in items]
     by_rule = has_rules and not isinstance(results[0], PairResult) and results[0].decided_by == "rule"
-    harness: Step = "unknown"
+    harness: CallStep = "unknown"
     if record is not None and record.outcome != "unknown":
         harness = "passed" if record.outcome == "ran" else "stopped"
-    rules: Step = "unknown"
+    rules: CallStep = "unknown"
     if has_rules:
         rules = "stopped" if by_rule else "passed"
     elif record is not None and record.rules is not None:
         rules = "passed" if record.rules == "passed" else "stopped"
     verdict = find_verdict(results).verdict
     # A rule that fails decides, so nobody knows what the judge would have said. What it leaves undecided stays out.
-    judge: Step = "unknown" if by_rule else "passed" if verdict == "passed" else "stopped"
+    judge: CallStep = "unknown" if by_rule else "passed" if verdict == "passed" else "stopped"
     return {"harness": harness, "rules": rules, "judge": judge}, not by_rule and verdict == "undecided"
 
 
@@ -302,10 +302,10 @@ _FEWEST = 5
 class _Parts:
     """The parts of the calls from which labels are a random sample each: strata, divided by what a decider did."""
 
-    places: Mapping[tuple[str, Step | None], int]
+    places: Mapping[tuple[str, CallStep | None], int]
     """The number of the part, by stratum and what the decider did."""
     sizes: Sequence[int]
-    steps: Sequence[frozenset[Step | None]]
+    steps: Sequence[frozenset[CallStep | None]]
     """What the decider can have done with a call of the part."""
 
 
@@ -341,7 +341,7 @@ class _Estimator:
             (call.stratum, _find_step(call, name)) for call in self._reading.sample if call.truth != "open"
         )
         sizes = Counter((call.stratum, _find_step(call, name)) for call in self._reading.calls)
-        parts: list[tuple[list[tuple[str, Step | None]], int]] = []
+        parts: list[tuple[list[tuple[str, CallStep | None]], int]] = []
         for stratum, size in self._draw.sizes.items():
             keys = [key for key in sizes if key[0] == stratum]
             # Of another run's strata it is not known which calls without a label they hold.
@@ -391,18 +391,18 @@ class _Estimator:
                 yield replace(call, truth=truth)
 
 
-def _find_step(call: _Call, name: Decider | None) -> Step | None:
+def _find_step(call: _Call, name: Decider | None) -> CallStep | None:
     return None if name is None else call.steps[name]
 
 
-def _list_steps(name: Decider | None) -> tuple[Step | None, ...]:
+def _list_steps(name: Decider | None) -> tuple[CallStep | None, ...]:
     return (None,) if name is None else _STEPS
 
 
-def _list_possible(steps: Iterable[Step | None], name: Decider | None) -> Iterator[_Call]:
+def _list_possible(steps: Iterable[CallStep | None], name: Decider | None) -> Iterator[_Call]:
     """Yield a call of each kind that there can be in a part."""
     for step in steps:
-        known: Mapping[Decider, Step] = {} if name is None or step is None else {name: step}
+        known: Mapping[Decider, CallStep] = {} if name is None or step is None else {name: step}
         for truth in ("allow", "stop"):
             yield _Call(known, False, truth)
 
@@ -414,7 +414,7 @@ def _make_deciders(reading: _Reading, estimator: _Estimator) -> Iterator[Decider
             yield _make_decider(name, calls, reading, estimator)
 
 
-def _make_decider(name: Decider, calls: Counter[Step], reading: _Reading, estimator: _Estimator) -> DeciderRates:
+def _make_decider(name: Decider, calls: Counter[CallStep], reading: _Reading, estimator: _Estimator) -> DeciderRates:
     def is_known(call: _Call) -> bool:
         return call.steps[name] != "unknown"
 

@@ -35,7 +35,7 @@ def collect(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The data set to write: a new .jsonl or .jsonl.gz file.")
     ],
-    transcripts: Annotated[list[Path] | None, typer.Argument(metavar="[TRANSCRIPT]...", hidden=True)] = None,
+    transcripts: Annotated[list[Path] | None, typer.Argument(metavar="TRANSCRIPT", hidden=True)] = None,
     gate: Annotated[
         str | None,
         typer.Option("--gate", metavar="NAME", help="Only calls that this gate checks; its rules are asked too."),
@@ -60,7 +60,9 @@ def collect(
     Of a ledger the rules are those that the gate asked then; of transcripts those that the gate has now, for the tools
     that [hook] gives to it.
 
-    Only the file's owner can read it. Exit status: 0 written, 2 no call, or wrong usage, 3 the ledger cannot be read.
+    Only its owner can read the file.
+
+    Exit status: 0 written, 2 no call, or wrong usage, 3 the ledger cannot be read.
     """
     from adjudge.dataset.write import check_new_file
     from adjudge.harness.observed_calls import CallCollection, explain_no_calls

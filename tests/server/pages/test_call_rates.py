@@ -1,0 +1,116 @@
+"""Two people label an agent's calls blind on the page, and the page of the run says who lets what through."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("scipy", reason="measuring needs the extra trust")
+
+from adjudge import open_run
+from adjudge.labels import load_looks, make_plan, write_plan
+from adjudge.measurement import make_call_rates
+from adjudge.report import call_rates_document
+from kit import server_demo
+from kit.observed_calls import judge_calls, make_call_case
+from kit.runs import do, make_cases
+from kit.server import RunningServer, run_server
+from kit.viewing import view_below
+
+pytestmark = pytest.mark.timed
+
+HIDDEN = ("refused", "no-such-words", "failed")
+"""What the harness, a rule and the judge did, which nobody is to read who labels."""
+
+CALLS = [
+    make_call_case(
+        n,
+        bad=n % 3 == 0,
+        judge=n % 3 != 0 or n == 0,
+        **({"harness": "refused", "rules": "failed"} if n % 6 == 3 else {}),
+    )
+    for n in range(24)
+]
+
+
+@pytest.fixture(name="folder")
+def make_folder(tmp_path: Path) -> Path:
+    """A run of calls whose plan drew all of them."""
+    place = judge_calls(tmp_path / "runs" / "calls", CALLS)
+    with open_run(place) as opened:
+        write_plan(make_plan(opened, within=0.01, seed=1), place)
+    do(make_cases(4), out=tmp_path / "runs" / "answers")
+    return tmp_path
+
+
+@pytest.fixture(name="server")
+def start_server(folder: Path) -> Iterator[RunningServer]:
+    with run_server(folder, server_demo.CONFIG + "labels_per_case = 2\n") as server:
+        server.add_account("Rita", "read")
+        for name in ("Ana", "Ben"):
+            server.add_account(name)
+        yield server
+
+
+def read(client: Any, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.text[:500]
+    return html.unescape(answer.text)
+
+
+def label_everything(server: RunningServer, name: str) -> int:
+    """Somebody labels on the page what it asks about, and reads nothing of what others decided."""
+    client, number = server.sign_in(name), 0
+    while "Should this have run?" in (page := read(client, "/labels/calls")):
+        shown = page.partition("<main")[2]
+        assert [word for word in HIDDEN if word in shown] == []
+        words = re.search(r"(good|bad) (pass|fail) \d+", shown)
+        assert words is not None
+        fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
+        assert client.post("/labels/calls", data=fields | {"label": words[1]}).status_code == 303
+        number += 1
+    return number
+
+
+@pytest.mark.slow
+def test_two_people_label_blind_and_the_page_says_who_is_wrong(server: RunningServer, folder: Path):
+    """Who is still to label is shown no figure; afterwards the page has the sentence of the command."""
+    ana = server.sign_in("Ana")
+    before = read(ana, "/runs/calls/calls")
+    assert label_everything(server, "Ana") == len(CALLS)
+    assert label_everything(server, "Ben") == len(CALLS)
+
+    page = read(server.sign_in("Rita"), "/runs/calls/calls")
+    rates = make_call_rates(folder / "runs" / "calls")
+    sentence = call_rates_document.describe_call_rates(rates)
+
+    assert "are yours to label" in before
+    assert "let through" not in before
+    assert sentence in page
+    assert (rates.people, rates.agreed.of, rates.not_blind) == (("Ana", "Ben"), len(CALLS), 0)
+    assert sentence in read(ana, "/runs/calls/calls")
+    assert 'href="/runs/calls/calls"' in read(ana, "/runs/calls")
+
+
+def test_without_labels_the_page_says_what_is_missing(server: RunningServer):
+    """And for a run of anything else, that it has no such calls; its page leads nowhere."""
+    rita = server.sign_in("Rita")
+
+    assert "is not known" in read(rita, "/runs/calls/calls")
+    assert "There are no rates" in read(rita, "/runs/answers/calls")
+    assert "/runs/answers/calls" not in read(rita, "/runs/answers")
+    assert rita.get("/runs/none/calls").status_code == 404
+
+
+def test_it_is_shown_on_this_machine_without_a_trace(folder: Path):
+    """By ``adjudge view``, which records no look; so a first look at planned labels is left to the command."""
+    with view_below(folder) as viewing:
+        page = read(viewing.enter(), "/runs/calls/calls")
+
+    assert "Who lets what through" in page
+    assert load_looks(folder / "runs" / "calls") == ()
