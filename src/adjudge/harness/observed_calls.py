@@ -208,7 +208,7 @@ def _parse_call(text: str) -> dict[str, Any] | None:
     try:
         content = read_json(text)
         content_text(content)
-    except (ValueError, UsageError):
+    except ValueError:  # a UsageError is one too
         return None
     is_call = isinstance(content, dict) and isinstance(content.get("tool"), str) and "arguments" in content
     return content if is_call else None

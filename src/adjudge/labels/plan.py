@@ -669,15 +669,13 @@ def find_plan_problem(run: Run) -> str | None:
     return None if plan.contents == run.contents else describe_other_contents(plan.contents, run.contents)
 
 
-def find_case_strata(plan: LabelPlan, run: Run) -> dict[str, str] | None:
-    """Find the stratum of each case of a run, drawn or not; ``None`` for a plan that was drawn by other verdicts.
+def find_case_stratum(plan: LabelPlan, judgements: Sequence[RunItem], subject: str) -> str | None:
+    """Find the stratum of a case, drawn or not, of the run that a plan was drawn from; ``None`` for a case of another.
 
-    Raises ``UsageError`` where the run is not what the plan was drawn from.
+    ``judgements`` are all that the run has of the case, and ``subject`` is the digest of its content.
     """
-    if plan.run != run.id:
-        return None
-    places = {signals.case: _find_stratum(plan.strata, signals) for signals in _read_signals(run, plan).cases}
-    return {case: plan.strata[place].name for case, place in places.items() if place is not None}
+    place = _find_stratum(plan.strata, _find_signals(judgements, subject))
+    return None if place is None else plan.strata[place].name
 
 
 def _group_cases(items: Iterable[RunItem]) -> Iterator[list[RunItem]]:

@@ -19,7 +19,7 @@ from adjudge.dataset.label import Label
 from adjudge.errors import UsageError
 from adjudge.formats.record import Layout, write_record
 from adjudge.judges.pair import PairResult
-from adjudge.labels.plan import find_case_strata, read_plan
+from adjudge.labels.plan import LabelPlan, find_case_stratum, find_designs, read_plan
 from adjudge.measurement.draw import Planned
 from adjudge.measurement.judge_difference import choose_level, find_plan_of_labels
 from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_stated_truth
@@ -203,15 +203,15 @@ class _Draw:
     """The plan, if one drew them."""
     sizes: Mapping[str, int]
     """The number of calls of each stratum; all of them under an empty name where there are none."""
-    strata: Mapping[str, str] | None
-    """The stratum of each call by its id, labelled or not; ``None`` where that is not known."""
+    plan: LabelPlan | None
+    """The plan that was drawn from this very run, by which the stratum of each call is known, labelled or not."""
 
-    def find_stratum(self, case: str, truth: CaseTruth | None) -> str:
+    def find_stratum(self, items: Sequence[RunItem], subject: str, truth: CaseTruth | None) -> str:
         """Find the stratum of a call; that of one without a label may not be known."""
         if len(self.sizes) == 1:
             return next(iter(self.sizes))
-        if self.strata is not None:
-            return self.strata[case]
+        if self.plan is not None:
+            return find_case_stratum(self.plan, items, subject) or ""
         design = None if truth is None or self.planned is None else self.planned.find(truth.designs)
         return "" if design is None else design.stratum
 
@@ -232,12 +232,16 @@ class _Reading:
 
 
 def _find_draw(run: Run, labels: Sequence[Label], measurement: Measurement) -> _Draw:
-    planned = find_plan_of_labels((run,), labels) if measurement.sampling == "plan" else None
-    if planned is None:
+    if measurement.sampling != "plan":
         return _Draw(None, {"": measurement.cases}, None)
-    plan = read_plan(run.folder) if len(planned.sizes) > 1 else None
-    strata = find_case_strata(plan, run) if plan is not None and plan.id == planned.plan else None
-    return _Draw(planned, planned.sizes, strata)
+    # A measurement has the progress of a plan that was compared with the run.
+    plan = read_plan(run.folder) if measurement.plan is not None else None
+    if plan is not None:
+        sizes = {stratum.name: stratum.size for stratum in plan.strata}
+        planned = Planned(plan=plan.id, sizes=sizes, designs=find_designs(plan, labels))
+        return _Draw(planned, sizes, plan if plan.run == run.id else None)
+    described = find_plan_of_labels((run,), labels)
+    return _Draw(described, {"": measurement.cases} if described is None else described.sizes, None)
 
 
 def _read(run: Run, labels: Sequence[Label], draw: _Draw) -> _Reading:
@@ -250,12 +254,13 @@ def _read(run: Run, labels: Sequence[Label], draw: _Draw) -> _Reading:
         case = items[0].case
         record = read_call_record(case.metadata)
         known, times = known + (record is not None), times + (1 if record is None else record.times)
-        truth = people.find(case.id, None, digest_content(case.content)) or read_stated_truth(case)
+        subject = digest_content(case.content)
+        truth = people.find(case.id, None, subject) or read_stated_truth(case)
         several += truth is not None and len(truth.ratings) > 1
         differing += truth is not None and truth.differs
         steps, is_undecided = _read_steps(items, record, has_rules=has_rules)
         said = _TRUTHS.get(truth.heap, "open") if truth is not None and draw.counts(truth) else ""
-        calls.append(_Call(steps, is_undecided, said, draw.find_stratum(case.id, truth)))
+        calls.append(_Call(steps, is_undecided, said, draw.find_stratum(items, subject, truth)))
     if not known:
         raise UsageError(
             f"no case of {run.folder} says what a harness did with it; judge the calls that adjudge calls collect wrote"
@@ -370,8 +375,11 @@ class _Estimator:
         for place, steps in enumerate(parts.steps):
             for call in _list_possible(steps, name):
                 possible[(0 if counts(call) else 1) if of(call) else 2, place] = 1
+        counted, number, labelled = table
         found = estimate_weighted_share(
-            *table,
+            counted,
+            number,
+            labelled,
             np.asarray(parts.sizes, dtype=float),
             may_count=possible[0],
             may_miss=possible[1],

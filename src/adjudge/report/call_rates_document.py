@@ -73,19 +73,7 @@ def _describe(estimate: Estimate) -> str:
 
 
 def _make_lead(rates: CallRates) -> Lead:
-    rows = [
-        RateRow(
-            name=_NAMES[decider.name],
-            value=share.value,
-            low=share.low,
-            high=share.high,
-            figure=format_rate(share.value),
-            limits=format_range(share.low, share.high) if share.low < share.high else "",
-            kind="judge" if decider.name == "judge" else "people",
-        )
-        for decider in rates.deciders
-        if (share := decider.wrong_passes_of_bad).value is not None and share.low is not None and share.high is not None
-    ]
+    rows = list(_list_rate_rows(rates))
     sentence, warnings = describe_call_rates(rates), tuple(_list_warnings(rates))
     if not rows:
         return Lead(criterion=None, sentence=sentence, warnings=warnings)
@@ -99,6 +87,22 @@ def _make_lead(rates: CallRates) -> Lead:
         ticks=tuple(list_ticks(axis)),
         about="The share of the calls that people would stop which each lets through.",
     )
+
+
+def _list_rate_rows(rates: CallRates) -> Iterator[RateRow]:
+    for decider in rates.deciders:
+        share = decider.wrong_passes_of_bad
+        if share.value is None or share.low is None or share.high is None:
+            continue
+        yield RateRow(
+            name=_NAMES[decider.name],
+            value=share.value,
+            low=share.low,
+            high=share.high,
+            figure=format_rate(share.value),
+            limits=format_range(share.low, share.high) if share.low < share.high else "",
+            kind="judge" if decider.name == "judge" else "people",
+        )
 
 
 def _list_warnings(rates: CallRates) -> Iterator[str]:
