@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, ClassVar, Literal
 
@@ -30,8 +30,9 @@ from adjudge.measurement.people import PeopleLabels
 from adjudge.measurement.run_labels import read_queue
 from adjudge.runs.folder import Run, open_run
 from adjudge.runs.item import RunItem
+from adjudge.trust.double_sampling import compute_double_sampling
 from adjudge.trust.extra import check_extra
-from adjudge.trust.intervals import LEVEL, Estimate, Share
+from adjudge.trust.intervals import LEVEL, Estimate, Share, WeightedShare, find_part_of_sum
 from adjudge.trust.weighting import estimate_weighted_share
 
 Decider = Literal["harness", "rules", "judge"]
@@ -139,10 +140,10 @@ def make_call_rates(
         labels: What people say: true for a call that should have been made. By default those of the run's own queue.
         labels_are_random: True if the labelled calls are a random sample, as the user says.
 
-    The shares are of the calls of the run, equal ones counted once. Intervals are Wilson's, over the strata of a plan
-    weighed by their sizes, and hold for one look where exactly the labels of a plan are there, else for every look.
-    They hold whatever is true of the calls that people did not settle. Labels that somebody chose give counts alone.
-    The look is not recorded.
+    The shares are of the calls of the run, equal ones counted once. Intervals are made of Wilson's by MOVER, and of
+    exact ones near 0 and 1, over the strata of a plan and what each of the three did with their calls. They hold for
+    one look where exactly the labels of a plan are there, else for every look, and whatever is true of the calls that
+    people did not settle. Labels that somebody chose give counts alone. The look is not recorded.
 
     Needs ``adjudge[trust]``. Raises ``UsageError`` for a run of pairs, one without a call that was collected, and for
     labels of no case of it.
@@ -170,7 +171,7 @@ def make_call_rates(
         labelled=_count_truths(call.truth for call in reading.sample),
         people=measurement.people,
         agreed=reading.agreed,
-        bad=estimator.estimate(lambda call: call.truth == "stop", lambda call: True, None),
+        bad=estimator.estimate_share("stop"),
         deciders=tuple(_make_deciders(reading, estimator)),
         limit=limit,
         because=because,
@@ -205,6 +206,11 @@ class _Draw:
     """The number of calls of each stratum; all of them under an empty name where there are none."""
     plan: LabelPlan | None
     """The plan that was drawn from this very run, by which the stratum of each call is known, labelled or not."""
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether the stratum of each call is known, labelled or not."""
+        return len(self.sizes) == 1 or self.plan is not None
 
     def find_stratum(self, items: Sequence[RunItem], subject: str, truth: CaseTruth | None) -> str:
         """Find the stratum of a call; that of one without a label may not be known."""
@@ -297,154 +303,130 @@ def _count_truths(truths: Iterable[str]) -> dict[str, int]:
 # ---------------------------------------------------------------- estimating
 
 
-_Condition = Callable[[_Call], bool]
+_OTHER: Mapping[CallStep, CallStep] = {"passed": "stopped", "stopped": "passed"}
 
-_FEWEST = 5
-"""Labels in each part of a stratum from which on the parts are weighed by their sizes."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """The parts of the calls from which labels are a random sample each: strata, divided by what a decider did."""
-
-    places: Mapping[tuple[str, CallStep | None], int]
-    """The number of the part, by stratum and what the decider did."""
-    sizes: Sequence[int]
-    steps: Sequence[frozenset[CallStep | None]]
-    """What the decider can have done with a call of the part."""
+_OPEN = ("allow", "stop")
+"""What a call may be that people did not settle."""
 
 
 class _Estimator:
-    """Estimates shares of all calls from the labelled ones."""
+    """Estimates shares of all calls from the labelled ones.
+
+    Within a stratum the labelled calls are a random sample also of those with which a decider did the same, and how
+    many these are is known. So the totals of what it lets through and of what it stops are estimated each by itself.
+    """
 
     def __init__(self, reading: _Reading, draw: _Draw, level: float, missing: str) -> None:
         self._reading, self._draw, self._level, self._missing = reading, draw, level, missing
+        self._has_open = any(call.truth == "open" for call in reading.sample)
 
-    def estimate(self, counts: _Condition, of: _Condition, name: Decider | None) -> Estimate:
-        """Estimate the share of the calls for which ``of`` holds that ``counts`` holds for too.
+    def estimate_share(self, truth: str) -> Estimate:
+        """Estimate the share of the calls that people would ``stop``, or ``allow``."""
+        return self._estimate(
+            sum(call.truth in _OPEN for call in self._reading.sample),
+            lambda as_if: self._divide(self._find_total(truth, None, as_if), sum(self._draw.sizes.values())),
+        )
 
-        Both are asked about a call that people settled, and about what the decider ``name`` did with it. The limits
-        hold also if each of the others is bad, or good.
+    def estimate_wrong(self, name: Decider, step: CallStep, truth: str) -> tuple[Estimate, Estimate]:
+        """Estimate what a decider does wrongly: as a share of all calls, and of those of which people say this.
+
+        Both are of the calls of which it is known what the decider did.
         """
-        sample = self._reading.sample
-        if self._missing:
-            number = sum(of(call) for call in sample if call.truth != "open")
-            return Estimate(value=None, of=number, note=self._missing)
-        parts = self._find_parts(name)
-        settled = self._compute(counts, of, name, parts, None)
-        if all(call.truth != "open" for call in sample):
-            return settled
-        others = [self._compute(counts, of, name, parts, truth) for truth in ("allow", "stop")]
-        limits = [each.interval for each in (settled, *others) if each.interval is not None]
-        if settled.value is None or not limits:
-            return settled
-        return replace(settled, low=min(low for low, _ in limits), high=max(high for _, high in limits))
+        known = [call for call in self._reading.sample if call.steps[name] != "unknown" and call.truth in _OPEN]
+        number = sum(call.steps[name] != "unknown" for call in self._reading.calls)
+        of_truth = sum(call.truth == truth for call in known)
 
-    def _find_parts(self, name: Decider | None) -> _Parts:
-        """Find the parts of the strata; a stratum with few labels in one of its parts is taken whole."""
-        labelled = Counter(
-            (call.stratum, _find_step(call, name)) for call in self._reading.sample if call.truth != "open"
-        )
-        sizes = Counter((call.stratum, _find_step(call, name)) for call in self._reading.calls)
-        parts: list[tuple[list[tuple[str, CallStep | None]], int]] = []
-        for stratum, size in self._draw.sizes.items():
-            keys = [key for key in sizes if key[0] == stratum]
-            # Of another run's strata it is not known which calls without a label they hold.
-            is_known = sum(sizes[key] for key in keys) == size
-            if is_known and all(labelled[key] >= min(_FEWEST, sizes[key]) for key in keys):
-                parts += [([key], sizes[key]) for key in keys]
-            else:
-                parts.append(([(stratum, step) for step in _list_steps(name)], size))
-        return _Parts(
-            places={key: place for place, (keys, _) in enumerate(parts) for key in keys},
-            sizes=[size for _, size in parts],
-            steps=[frozenset(step for _, step in keys) for keys, _ in parts],
-        )
+        def find_all(as_if: str | None) -> WeightedShare | Estimate | None:
+            if not self._draw.is_known:
+                return self._weigh(name, step, truth, as_if, of_all=True)
+            return self._divide(self._find_total(truth, (name, step), as_if), number)
 
-    def _compute(
-        self, counts: _Condition, of: _Condition, name: Decider | None, parts: _Parts, truth: str | None
-    ) -> Estimate:
+        def find_part(as_if: str | None) -> WeightedShare | Estimate | None:
+            if not self._draw.is_known:
+                return self._weigh(name, step, truth, as_if, of_all=False)
+            wrong, right = (self._find_total(truth, (name, each), as_if) for each in (step, _OTHER[step]))
+            return find_part_of_sum(wrong, right)
+
+        if not of_truth:
+            nothing = Estimate(value=None, of=0, note=self._missing or "no labelled call is one of these")
+            return self._estimate(len(known), find_all), nothing
+        return self._estimate(len(known), find_all), self._estimate(of_truth, find_part)
+
+    def _estimate(self, of: int, find: Callable[[str | None], WeightedShare | Estimate | None]) -> Estimate:
+        """Estimate with limits that hold also if each of the calls that people did not settle is bad, or good."""
+        if self._missing or not of:
+            return Estimate(value=None, of=of, note=self._missing or "no labelled call is one of these")
+        settled = find(None)
+        if settled is None or settled.value is None:
+            return Estimate(value=None, of=of, note="no labelled call is one of these")
+        every = [settled, *(find(truth) for truth in (_OPEN if self._has_open else ()))]
+        limits = [(each.low, each.high) for each in every if each is not None]
+        low = min((low for low, _ in limits if low is not None), default=None)
+        high = max((high for _, high in limits if high is not None), default=None)
+        method = "counted" if low == high else "double sampling, MOVER with Wilson and exact limits"
+        # Limits for every look are computed at a higher level, so that they hold at this one at all looks together.
+        return Estimate(value=settled.value, of=of, low=low, high=high, level=LEVEL, method=method)
+
+    def _find_total(self, truth: str, decider: tuple[Decider, CallStep] | None, as_if: str | None) -> WeightedShare:
+        """Find the number of calls of which people say this, and with which a decider did this, with its limits."""
         import numpy as np
 
-        table, possible = np.zeros((3, len(parts.sizes))), np.zeros((3, len(parts.sizes)))
-        for call in self._read(truth):
-            is_of = of(call)
-            table[:, parts.places[call.stratum, _find_step(call, name)]] += (is_of and counts(call), is_of, 1)
-        if not table[2].all():
-            return Estimate(value=None, of=int(table[1].sum()), note="people settled no case of a stratum; label more")
-        for place, steps in enumerate(parts.steps):
-            for call in _list_possible(steps, name):
-                possible[(0 if counts(call) else 1) if of(call) else 2, place] = 1
-        counted, number, labelled = table
-        found = estimate_weighted_share(
-            counted,
-            number,
-            labelled,
-            np.asarray(parts.sizes, dtype=float),
-            may_count=possible[0],
-            may_miss=possible[1],
-            may_leave=possible[2],
-            reason="no labelled call is one of these",
-            level=self._level,
-        )
-        # Limits for every look are computed at a higher level, so that they hold at this one at all looks together.
-        return replace(found, level=LEVEL)
+        places = {stratum: place for place, stratum in enumerate(self._draw.sizes)}
+        counts, labelled, cases = np.zeros(len(places)), np.zeros(len(places)), np.zeros(len(places))
+        for call in self._reading.calls:
+            if decider is None or call.steps[decider[0]] == decider[1]:
+                place, said = places[call.stratum], as_if if call.truth == "open" else call.truth
+                cases[place] += 1
+                labelled[place] += bool(said)
+                counts[place] += said == truth
+        held = cases > 0
+        if not held.any():
+            return WeightedShare(value=0.0, low=0.0, high=0.0)
+        rates = compute_double_sampling(counts[held], labelled[held], cases[held], level=self._level)
+        value, low, high = (float(rate) * float(cases.sum()) for rate in rates)
+        return WeightedShare(value=value, low=low, high=high)
 
-    def _read(self, truth: str | None) -> Iterator[_Call]:
-        """Yield the calls that people settled; with ``truth``, the others as if they had settled on it."""
+    def _divide(self, total: WeightedShare, number: int) -> WeightedShare | None:
+        if not number:
+            return None
+        return WeightedShare(value=total.value / number, low=total.low / number, high=total.high / number)
+
+    def _weigh(self, name: Decider, step: CallStep, truth: str, as_if: str | None, *, of_all: bool) -> Estimate | None:
+        """Estimate without the sizes of the parts of strata, which are those of another run's verdicts."""
+        import numpy as np
+
+        places = {stratum: place for place, stratum in enumerate(self._draw.sizes)}
+        table = np.zeros((3, len(places)))
         for call in self._reading.sample:
-            if call.truth != "open":
-                yield call
-            elif truth is not None:
-                yield replace(call, truth=truth)
-
-
-def _find_step(call: _Call, name: Decider | None) -> CallStep | None:
-    return None if name is None else call.steps[name]
-
-
-def _list_steps(name: Decider | None) -> tuple[CallStep | None, ...]:
-    return (None,) if name is None else _STEPS
-
-
-def _list_possible(steps: Iterable[CallStep | None], name: Decider | None) -> Iterator[_Call]:
-    """Yield a call of each kind that there can be in a part."""
-    for step in steps:
-        known: Mapping[Decider, CallStep] = {} if name is None or step is None else {name: step}
-        for truth in ("allow", "stop"):
-            yield _Call(known, False, truth)
+            said = as_if if call.truth == "open" else call.truth
+            if said:
+                is_of = call.steps[name] != "unknown" and (of_all or said == truth)
+                is_wrong = is_of and call.steps[name] == step and said == truth
+                table[:, places[call.stratum]] += (is_wrong, is_of, 1)
+        if not table[2].all():
+            return None
+        cases = np.asarray(list(self._draw.sizes.values()), dtype=float)
+        counted, number, labelled = table
+        return estimate_weighted_share(counted, number, labelled, cases, level=self._level)
 
 
 def _make_deciders(reading: _Reading, estimator: _Estimator) -> Iterator[DeciderRates]:
     for name in DECIDERS:
         calls = Counter(call.steps[name] for call in reading.calls)
-        if calls["passed"] or calls["stopped"]:
-            yield _make_decider(name, calls, reading, estimator)
-
-
-def _make_decider(name: Decider, calls: Counter[CallStep], reading: _Reading, estimator: _Estimator) -> DeciderRates:
-    def is_known(call: _Call) -> bool:
-        return call.steps[name] != "unknown"
-
-    def is_wrong_pass(call: _Call) -> bool:
-        return call.steps[name] == "passed" and call.truth == "stop"
-
-    def is_wrong_stop(call: _Call) -> bool:
-        return call.steps[name] == "stopped" and call.truth == "allow"
-
-    return DeciderRates(
-        name=name,
-        calls={step: calls[step] for step in _STEPS},
-        undecided=sum(call.undecided for call in reading.calls) if name == "judge" else 0,
-        labelled={
-            step: _count_truths(call.truth for call in reading.sample if call.steps[name] == step) for step in _STEPS
-        },
-        wrong_passes=estimator.estimate(is_wrong_pass, is_known, name),
-        wrong_passes_of_bad=estimator.estimate(
-            is_wrong_pass, lambda call: call.truth == "stop" and is_known(call), name
-        ),
-        wrong_stops=estimator.estimate(is_wrong_stop, is_known, name),
-        wrong_stops_of_good=estimator.estimate(
-            is_wrong_stop, lambda call: call.truth == "allow" and is_known(call), name
-        ),
-    )
+        if not (calls["passed"] or calls["stopped"]):
+            continue
+        wrong_passes, of_bad = estimator.estimate_wrong(name, "passed", "stop")
+        wrong_stops, of_good = estimator.estimate_wrong(name, "stopped", "allow")
+        yield DeciderRates(
+            name=name,
+            calls={step: calls[step] for step in _STEPS},
+            undecided=sum(call.undecided for call in reading.calls) if name == "judge" else 0,
+            labelled={
+                step: _count_truths(call.truth for call in reading.sample if call.steps[name] == step)
+                for step in _STEPS
+            },
+            wrong_passes=wrong_passes,
+            wrong_passes_of_bad=of_bad,
+            wrong_stops=wrong_stops,
+            wrong_stops_of_good=of_good,
+        )

@@ -254,6 +254,39 @@ def combine_shares(
     return value, np.maximum(value - reach(shares - low), 0.0), np.minimum(value + reach(high - shares), most)
 
 
+def find_part_of_sum(part: WeightedShare, rest: WeightedShare) -> WeightedShare | None:
+    """The share that one of two totals is of both, from independent limits of each; ``None`` where both are 0.
+
+    By MOVER: a share ``s`` is within the limits if those of ``(1 - s) * part - s * rest`` hold 0.
+
+    Source: R. G. Newcombe, "MOVER-R confidence intervals for ratios and products of two independently estimated
+    quantities", 2016.
+    """
+    total = part.value + rest.value
+    if total <= 0:
+        return None
+
+    def reach(share: float, *, is_low: bool) -> float:
+        if is_low:
+            return math.hypot((1 - share) * (part.value - part.low), share * (rest.high - rest.value))
+        return math.hypot((1 - share) * (part.high - part.value), share * (rest.value - rest.low))
+
+    def find(*, is_low: bool) -> float:
+        # The limit of the difference falls from the first total's own, at 0, to that of the second, at 1.
+        below, above = 0.0, 1.0
+        for _ in range(60):
+            middle = (below + above) / 2
+            difference = (1 - middle) * part.value - middle * rest.value
+            limit = difference - reach(middle, is_low=True) if is_low else difference + reach(middle, is_low=False)
+            below, above = (middle, above) if limit > 0 else (below, middle)
+        return (below + above) / 2
+
+    value = part.value / total
+    if part.low == part.high and rest.low == rest.high:
+        return WeightedShare(value=value, low=value, high=value)
+    return WeightedShare(value=value, low=min(find(is_low=True), value), high=max(find(is_low=False), value))
+
+
 def is_level(level: float) -> bool:
     """Return whether an interval can have this level; one that rounds to 1 would have no end."""
     return is_finite(level) and level > 0 and (1 + level) / 2 < 1

@@ -118,9 +118,6 @@ def estimate_weighted_share(
     labelled: Floats,
     cases: Floats,
     *,
-    may_count: Floats | float = 1.0,
-    may_miss: Floats | float = 1.0,
-    may_leave: Floats | float = 0.0,
     reason: str = "",
     whole: bool = True,
     level: float = LEVEL,
@@ -128,10 +125,8 @@ def estimate_weighted_share(
     """Estimate a ratio of two weighted counts, with the Wilson interval of as many cases as it is worth.
 
     Each array has an entry for each stratum: of its ``cases``, ``labelled`` ones were drawn at random, of which ``of``
-    are of the kind that the share is of, and ``counts`` among these are counted. No stratum is without a label. With
-    ``may_count`` 0 no case of the stratum can be counted, with ``may_miss`` 0 none can be of the kind and not counted,
-    and with ``may_leave`` 1 it matters that cases may be of another kind. ``reason`` is the note of an estimate that
-    nothing is of. Needs ``adjudge[trust]``.
+    are of the kind that the share is of, and ``counts`` among these are counted. No stratum is without a label.
+    ``reason`` is the note of an estimate that nothing is of. Needs ``adjudge[trust]``.
     """
     import numpy as np
 
@@ -143,7 +138,7 @@ def estimate_weighted_share(
     # Per case: what it adds to the count minus what it adds to the rate's share of those it is counted of. A stratum
     # in which nothing varied is not known to be all alike: without one more of each kind, large strata with a few rare
     # errors leave an interval of 95 % a coverage of 46 %.
-    more, fewer, number = y + may_count, x - y + may_miss, labelled + may_count + may_miss + may_leave
+    more, fewer, number = y + 1, x - y + 1, labelled + 2
     mean = (more * (1 - rate) - fewer * rate) / number
     spread = (more * (1 - rate) ** 2 + fewer * rate**2) / number - mean**2
     left = 1 - labelled / cases if whole else np.ones(len(cases))
