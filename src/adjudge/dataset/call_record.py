@@ -37,8 +37,6 @@ class CallRecord:
     """Where it was found: ``ledger``, or the agent whose transcript has it, such as ``claude``."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.outcomes, Mapping) or not self.outcomes:
-            raise UsageError("outcomes must say how often the call came to what", argument="outcomes")
         for name, times in self.outcomes.items():
             check_choice("outcomes", name, get_args(CallOutcome))
             check_whole_number("outcomes", times, least=1)
@@ -52,7 +50,7 @@ class CallRecord:
     def outcome(self) -> CallOutcome:
         """The outcome that counts: a call that was made once was let through, and else one unknown leaves it open."""
         order: tuple[CallOutcome, ...] = ("ran", "unknown", "refused", "asked")
-        return next(name for name in order if name in self.outcomes)
+        return next((name for name in order if name in self.outcomes), "unknown")
 
     def merge(self, later: Self) -> Self:
         """Return the record of this call and a later one that is equal."""
