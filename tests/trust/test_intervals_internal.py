@@ -1,10 +1,12 @@
-"""The design effect of items in groups, as the formula has it."""
+"""The design effect of items in groups, and the part of a sum of two totals, as the formulas have them."""
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from adjudge.trust.intervals import compute_design_effect
+from adjudge.trust.intervals import WeightedShare, compute_design_effect, find_part_of_sum
 
 np = pytest.importorskip("numpy")
 
@@ -34,3 +36,41 @@ def test_no_item_counts_as_more_than_20():
     measured = compute_design_effect(np.asarray(0.001), np.ones(10_000), np.asarray(1.0))
 
     assert float(measured) == pytest.approx(0.05)
+
+
+def find_ratio(first: WeightedShare, second: WeightedShare) -> tuple[float, float]:
+    """Newcombe's closed form of the limits of a ratio (MOVER-R)."""
+    (one, low, high), (two, under, over) = ((each.value, each.low, each.high) for each in (first, second))
+    product, lower, upper = one * two, low * (2 * one - low), high * (2 * one - high)
+    below, above = over * (2 * two - over), under * (2 * two - under)
+    return (
+        (product - math.sqrt(product**2 - lower * below)) / below,
+        (product + math.sqrt(product**2 - upper * above)) / above,
+    )
+
+
+def test_a_part_of_a_sum_has_the_limits_of_the_ratio_to_the_rest():
+    """Those that the closed form gives, as shares."""
+    part, rest = WeightedShare(value=12, low=6, high=21), WeightedShare(value=30, low=22, high=39)
+    found = find_part_of_sum(part, rest)
+    low, high = find_ratio(part, rest)
+
+    assert found is not None
+    assert (found.value, found.low, found.high) == pytest.approx((12 / 42, low / (1 + low), high / (1 + high)))
+
+
+def test_a_part_of_a_sum_is_between_nothing_and_all():
+    """Of nothing there is no part; totals that are counted give a share that is."""
+    nothing, some = WeightedShare(value=0, low=0, high=3), WeightedShare(value=5, low=2, high=9)
+    none = WeightedShare(value=0, low=0, high=0)
+    low, high = find_part_of_sum(nothing, some), find_part_of_sum(some, nothing)
+
+    assert find_part_of_sum(none, none) is None
+    assert low is not None
+    assert high is not None
+    assert (low.value, low.low, high.value, high.high) == (0, 0, 1, 1)
+    assert 0 < low.high < 1
+    assert low.high == pytest.approx(1 - high.low)
+    assert find_part_of_sum(
+        WeightedShare(value=1, low=1, high=1), WeightedShare(value=3, low=3, high=3)
+    ) == WeightedShare(value=0.25, low=0.25, high=0.25)

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from adjudge import Gate, Ledger
+from adjudge import Case, Gate, Ledger
 from adjudge.guards import ToolCall, ToolGuard
 from kit import cli
 from kit.cli import Line
-from kit.observed_calls import make_shell, write_session
+from kit.observed_calls import judge_calls, make_call_case, make_shell, write_session
 
 CONFIG = """
 [ledger]
@@ -213,3 +213,55 @@ def test_calls_that_the_guard_stopped_itself_are_left_out(line: Line):
 
     assert list_outcomes() == {"ls": {"ran": 2}, "rm x": {"unknown": 1}}
     assert list(ran.document["left_out"].values()) == [1]
+
+
+# ---------------------------------------------------------------- who lets what through
+
+
+CALLS = [
+    make_call_case(
+        number,
+        bad=number % 4 == 0,
+        judge=number % 4 > 0 or number == 0,
+        harness="refused" if number == 4 else "ran",
+        rules="failed" if number == 8 else "passed",
+    )
+    for number in range(20)
+]
+
+
+def write_labels(path: str, cases: list[Case]) -> None:
+    rows = [
+        {"case": case.id, "subject": case.id, "rater": "ann", "value": "good" in case.content["arguments"]["command"]}
+        for case in cases
+    ]
+    Path(path).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+
+
+def test_the_rates_are_a_sentence_a_table_and_a_document(line: Line):
+    """All from one measurement; counted, where every call has a label."""
+    pytest.importorskip("scipy", reason="measuring needs the extra trust")
+    judge_calls(Path("run"), CALLS)
+    write_labels("labels.jsonl", CALLS)
+
+    shown = line("calls", "rates", "run", "--labels", "labels.jsonl")
+    document = line("calls", "rates", "run", "--labels", "labels.jsonl", "--json").document
+
+    assert shown.status == 0, shown.err
+    assert "the harness 80 %, the rules 80 % and the judge 20 %" in shown.out
+    assert document["schema"] == "adjudge/call-rates/1"
+    assert [decider["wrong_passes_of_bad"]["value"] for decider in document["deciders"]] == [0.8, 0.8, 0.2]
+    assert document["limit"] == "count"
+
+
+def test_labels_that_somebody_chose_are_status_3(line: Line):
+    """With what would help, and the counts."""
+    pytest.importorskip("scipy", reason="measuring needs the extra trust")
+    judge_calls(Path("run"), CALLS)
+    write_labels("labels.jsonl", CALLS[:8])
+
+    shown = line("calls", "rates", "run", "--labels", "labels.jsonl")
+
+    assert shown.status == 3
+    assert "is not known" in shown.out
+    assert "6 to allow, 2 to stop" in shown.out
