@@ -37,10 +37,10 @@ BEGIN, END = "<!-- begin: written by research/call_rates.py -->", "<!-- end: wri
 EXAMPLE = ROOT / "examples" / "observed-calls"
 DRAWS, EACH, SEED, WITHIN, LEAST = 300, 30, 20261128, 0.02, 0.93
 SHARES = {
-    "wrong_passes": "let through, of all calls",
-    "wrong_passes_of_bad": "of those that people would stop",
-    "wrong_stops": "stopped, of all calls",
-    "wrong_stops_of_good": "of those that people would allow",
+    "wrong_passes": "wrongly let through, of all calls",
+    "wrong_passes_of_bad": "of the calls to stop",
+    "wrong_stops": "wrongly stopped, of all calls",
+    "wrong_stops_of_good": "of the calls to allow",
 }
 
 
@@ -155,8 +155,9 @@ def write_page(rows: Sequence[Sequence[str]], draws: int, labels: float) -> None
     head = ["who", *SHARES.values()]
     table = "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
     text = (
-        f"In {draws:,} draws of {SESSIONS.CALLS:,} calls, {SESSIONS.BAD} of them planted, with {labels:.0f} planned "
-        "labels on average: how often each interval contains the truth, and half its width in points.\n\n"
+        f"{draws:,} draws, each of {labels:.0f} planned labels on average for {SESSIONS.CALLS:,} calls, "
+        f"{SESSIONS.BAD} of them planted:\n"
+        "how often each interval contains the truth, and half its width in points.\n\n"
     )
     PAGE.write_text(f"{before}{BEGIN}\n\n{text}{table}\n\n{END}{rest.split(END)[1]}", "utf-8")
 

@@ -123,14 +123,14 @@ def _list_warnings(rates: CallRates) -> Iterator[str]:
 def _make_rates(rates: CallRates) -> Table:
     columns = [
         Column(""),
-        Column("lets through what people would stop, of all calls", "number"),
-        Column("of those that people would stop", "number"),
-        Column("stops what people would allow, of all calls", "number"),
-        Column("of those that people would allow", "number"),
+        Column("wrongly let through, of all calls", "number"),
+        Column("of the calls to stop", "number"),
+        Column("wrongly stopped, of all calls", "number"),
+        Column("of the calls to allow", "number"),
     ]
     rows: list[list[Cell]] = [
         [
-            _NAMES[decider.name],
+            decider.name,
             *(
                 _describe(share)
                 for share in (
@@ -143,13 +143,13 @@ def _make_rates(rates: CallRates) -> Table:
         ]
         for decider in rates.deciders
     ]
-    return Table(columns=columns, rows=rows, caption="Shares with their intervals.")
+    return Table(columns=columns, rows=rows, caption="Wrong is what people would decide otherwise.")
 
 
 def _make_calls(rates: CallRates) -> Table:
     columns = [Column(""), *(Column(name, "number") for name in ("lets through", "stops", "not known"))]
     rows: list[list[Cell]] = [
-        [_NAMES[decider.name], *(f"{decider.calls[step]:,}" for step in ("passed", "stopped", "unknown"))]
+        [decider.name, *(f"{decider.calls[step]:,}" for step in ("passed", "stopped", "unknown"))]
         for decider in rates.deciders
     ]
     return Table(columns=columns, rows=rows, caption="All calls, labelled or not.")
@@ -158,7 +158,7 @@ def _make_calls(rates: CallRates) -> Table:
 def _make_labelled(rates: CallRates) -> Table:
     columns = [Column(""), Column("did"), *(Column(name, "number") for name in ("allow", "stop", "not settled"))]
     rows: list[list[Cell]] = [
-        [_NAMES[decider.name], word, *(f"{row[truth]:,}" for truth in ("allow", "stop", "open"))]
+        [decider.name, word, *(f"{row[truth]:,}" for truth in ("allow", "stop", "open"))]
         for decider in rates.deciders
         for word, row in _list_labelled(decider)
     ]
