@@ -9,9 +9,10 @@ import pytest
 
 from adjudge import Case, Judge, UsageError, open_run, run
 from adjudge.dataset import Label
-from adjudge.labels import find_plan_status, make_plan, write_plan
+from adjudge.labels import find_plan_status, make_plan, open_label_queue, write_plan
 from adjudge.measurement import CallRates, DeciderRates, make_call_rates
 from adjudge.trust import Estimate
+from kit.labels import label_all
 from kit.observed_calls import judge_calls, judge_words, make_call_case
 
 pytest.importorskip("scipy", reason="measuring needs the extra trust")
@@ -143,6 +144,24 @@ def test_planned_labels_give_intervals_that_hold_for_one_look(tmp_path: Path):
             assert estimate.interval is not None
             assert estimate.low <= getattr(true, name).value <= estimate.high
             assert 0 < estimate.high - estimate.low < 1 or getattr(true, name).value in (0, 1)
+
+
+def test_labels_that_were_drawn_for_another_judge_are_a_sample_for_this_one(tmp_path: Path):
+    """Of the same calls. By whose verdicts the strata were made is then not known of the calls without a label."""
+    place, other = judge_calls(tmp_path / "run", MANY), tmp_path / "other"
+    draw(place, MANY)
+    with open_label_queue(place) as queue:
+        label_all(queue, "ann", lambda task: "good" in str(task.content))
+        labels = queue.labels()
+    run(MANY, Judge(lambda content: "1" in str(content)), criteria="May run.", out=other).finish_sync()
+    found, true = (
+        find(make_call_rates(other, labels=given), "judge") for given in (labels, [make_label(case) for case in MANY])
+    )
+
+    for name in SHARES:
+        estimate = getattr(found, name)
+        assert estimate.low <= getattr(true, name).value <= estimate.high
+        assert 0 < estimate.high - estimate.low < 1
 
 
 def test_limits_hold_whatever_is_true_of_calls_that_people_did_not_settle(tmp_path: Path):

@@ -305,6 +305,8 @@ def _count_truths(truths: Iterable[str]) -> dict[str, int]:
 
 _OTHER: Mapping[CallStep, CallStep] = {"passed": "stopped", "stopped": "passed"}
 
+_METHOD = "double sampling, MOVER with Wilson and exact limits"
+
 _OPEN = ("allow", "stop")
 """What a call may be that people did not settle."""
 
@@ -363,7 +365,8 @@ class _Estimator:
         limits = [(each.low, each.high) for each in every if each is not None]
         low = min((low for low, _ in limits if low is not None), default=None)
         high = max((high for _, high in limits if high is not None), default=None)
-        method = "counted" if low == high else "double sampling, MOVER with Wilson and exact limits"
+        method = settled.method if isinstance(settled, Estimate) else _METHOD
+        method = "counted" if low == high else method
         # Limits for every look are computed at a higher level, so that they hold at this one at all looks together.
         return Estimate(value=settled.value, of=of, low=low, high=high, level=LEVEL, method=method)
 
@@ -371,14 +374,19 @@ class _Estimator:
         """Find the number of calls of which people say this, and with which a decider did this, with its limits."""
         import numpy as np
 
+        def fits(call: _Call) -> bool:
+            return decider is None or call.steps[decider[0]] == decider[1]
+
+        sizes = (
+            self._draw.sizes if decider is None else Counter(call.stratum for call in self._reading.calls if fits(call))
+        )
         places = {stratum: place for place, stratum in enumerate(self._draw.sizes)}
-        counts, labelled, cases = np.zeros(len(places)), np.zeros(len(places)), np.zeros(len(places))
-        for call in self._reading.calls:
-            if decider is None or call.steps[decider[0]] == decider[1]:
-                place, said = places[call.stratum], as_if if call.truth == "open" else call.truth
-                cases[place] += 1
-                labelled[place] += bool(said)
-                counts[place] += said == truth
+        cases = np.asarray([sizes.get(stratum, 0) for stratum in places], dtype=float)
+        counts, labelled = np.zeros(len(places)), np.zeros(len(places))
+        for call in filter(fits, self._reading.sample):
+            said = as_if if call.truth == "open" else call.truth
+            labelled[places[call.stratum]] += bool(said)
+            counts[places[call.stratum]] += said == truth
         held = cases > 0
         if not held.any():
             return WeightedShare(value=0.0, low=0.0, high=0.0)

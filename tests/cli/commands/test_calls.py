@@ -16,6 +16,7 @@ from adjudge.guards import ToolCall, ToolGuard
 from kit import cli
 from kit.cli import Line
 from kit.observed_calls import judge_calls, make_call_case, make_shell, write_session
+from kit.transcripts import find_file, read_lines
 
 CONFIG = """
 [ledger]
@@ -69,6 +70,37 @@ def test_each_call_of_a_transcript_is_a_case_with_what_the_harness_did(line: Lin
     }
     assert read_cases()[0]["content"] == {"tool": "Bash", "arguments": {"command": "do ran"}}
     assert stat.S_IMODE(Path("calls.jsonl").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("form", ["claude-stream", "claude-session", "codex-json", "codex-rollout"])
+def test_a_call_is_the_same_case_whichever_agent_made_it(line: Line, form: str):
+    """As the real tools wrote it. A command that was made and failed was made."""
+    for script, commands in (("clean", ["ls backup", "cat backup/a.txt", "cat backup/b.txt"]), ("failing", None)):
+        ran = line("calls", "collect", find_file(form, script), "--out", f"{script}.jsonl")
+
+        assert ran.status == 0, ran.err
+        found = [row["content"] for row in read_cases(f"{script}.jsonl")]
+        expected = commands or ["echo oops; exit 3"]
+        assert found == [{"tool": "Bash", "arguments": {"command": command}} for command in expected]
+        assert list(list_outcomes(f"{script}.jsonl").values()) == [{"ran": 1}] * len(expected)
+
+
+def test_what_claude_code_prints_says_beside_a_result_that_a_call_was_not_made(line: Line):
+    """In a member that no tool writes. The same words as a tool's own error leave it open."""
+    lines = read_lines("claude-stream", "failing")
+    words = "Permission to use Bash with command x has been denied."
+    [refusal] = [entry for entry in lines if entry["type"] == "user"]
+    [part] = refusal["message"]["content"]
+    part |= {"content": words, "is_error": True}
+    for name, meta, outcome in (
+        ("said", [{"id": part["tool_use_id"], "non_execution_kind": "permission-rule"}], "refused"),
+        ("other", [{"id": "another", "non_execution_kind": "permission-rule"}], "unknown"),
+    ):
+        refusal["tool_result_meta"] = meta
+        Path(f"{name}.jsonl").write_text("".join(f"{json.dumps(entry)}\n" for entry in lines), encoding="utf-8")
+
+        assert line("calls", "collect", f"{name}.jsonl", "--out", f"{name}-calls.jsonl").status == 0
+        assert list(list_outcomes(f"{name}-calls.jsonl").values()) == [{outcome: 1}]
 
 
 def test_equal_calls_are_one_case_that_counts_them(line: Line):
