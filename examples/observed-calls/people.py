@@ -24,12 +24,12 @@ def label(asked: dict[str, Any], *, may_run: bool) -> Iterator[dict[str, Any]]:
     """The labels of one call."""
     # Which content was read, and how it was drawn: without these, no rate takes the labels for a random sample.
     row = {name: asked[name] for name in ("case", "subject", "design")} | {"schema": "adjudge/label/1", "blind": True}
-    said = {}
+    opinions = {}
     for rater in ("ann", "ben"):
         is_wrong = random.Random(f"{rater}{asked['case']}").random() < WRONG
-        said[rater] = may_run != is_wrong
-        yield row | {"rater": rater, "value": said[rater]}
-    if said["ann"] != said["ben"]:
+        opinions[rater] = may_run != is_wrong
+        yield row | {"rater": rater, "value": opinions[rater]}
+    if opinions["ann"] != opinions["ben"]:
         yield row | {"rater": "zoe", "value": may_run, "kind": "adjudication"}
 
 
@@ -37,9 +37,9 @@ def main(asked: Path, answered: Path) -> None:
     """Write the labels of every call that is asked about."""
     truth = {row["case"]: row["value"] for row in read_lines(Path("truth.jsonl"))}
     rows = read_lines(asked)
-    said = [given for row in rows for given in label(row, may_run=truth[row["case"]])]
-    answered.write_text("".join(f"{json.dumps(row)}\n" for row in said), encoding="utf-8")
-    print(f"{len(rows)} calls, {len(said)} labels")
+    labels = [answer for row in rows for answer in label(row, may_run=truth[row["case"]])]
+    answered.write_text("".join(f"{json.dumps(row)}\n" for row in labels), encoding="utf-8")
+    print(f"{len(rows)} calls, {len(labels)} labels")
 
 
 if __name__ == "__main__":

@@ -155,11 +155,11 @@ async def add_ledger(
     """
     passes = await _read_passes(ledger, since)
     async for entry in ledger.query(kind="decision", gate=gate, since=since):
-        found = _read_decided(entry, passes)
-        if isinstance(found, str):
-            collection.notes[found] += 1
-        elif found is not None:
-            collection.add(*found)
+        decided = _read_decided(entry, passes)
+        if isinstance(decided, str):
+            collection.notes[decided] += 1
+        elif decided is not None:
+            collection.add(*decided)
 
 
 async def _read_passes(ledger: Ledger, since: datetime | None) -> _Passes:

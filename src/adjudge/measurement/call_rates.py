@@ -265,8 +265,8 @@ def _read(run: Run, labels: Sequence[Label], draw: _Draw) -> _Reading:
         several += truth is not None and len(truth.ratings) > 1
         differing += truth is not None and truth.differs
         steps, is_undecided = _read_steps(items, record, has_rules=has_rules)
-        said = _TRUTHS.get(truth.heap, "open") if truth is not None and draw.counts(truth) else ""
-        calls.append(_Call(steps, is_undecided, said, draw.find_stratum(items, subject, truth)))
+        word = _TRUTHS.get(truth.heap, "open") if truth is not None and draw.counts(truth) else ""
+        calls.append(_Call(steps, is_undecided, word, draw.find_stratum(items, subject, truth)))
     if not known:
         raise UsageError(
             f"no case of {run.folder} says what a harness did with it; judge the calls that adjudge calls collect wrote"
@@ -384,9 +384,9 @@ class _Estimator:
         cases = np.asarray([sizes.get(stratum, 0) for stratum in places], dtype=float)
         counts, labelled = np.zeros(len(places)), np.zeros(len(places))
         for call in filter(fits, self._reading.sample):
-            said = as_if if call.truth == "open" else call.truth
-            labelled[places[call.stratum]] += bool(said)
-            counts[places[call.stratum]] += said == truth
+            decided = as_if if call.truth == "open" else call.truth
+            labelled[places[call.stratum]] += bool(decided)
+            counts[places[call.stratum]] += decided == truth
         held = cases > 0
         if not held.any():
             return WeightedShare(value=0.0, low=0.0, high=0.0)
@@ -406,10 +406,10 @@ class _Estimator:
         places = {stratum: place for place, stratum in enumerate(self._draw.sizes)}
         table = np.zeros((3, len(places)))
         for call in self._reading.sample:
-            said = as_if if call.truth == "open" else call.truth
-            if said:
-                is_of = call.steps[name] != "unknown" and (of_all or said == truth)
-                is_wrong = is_of and call.steps[name] == step and said == truth
+            decided = as_if if call.truth == "open" else call.truth
+            if decided:
+                is_of = call.steps[name] != "unknown" and (of_all or decided == truth)
+                is_wrong = is_of and call.steps[name] == step and decided == truth
                 table[:, places[call.stratum]] += (is_wrong, is_of, 1)
         if not table[2].all():
             return None

@@ -130,8 +130,8 @@ def _read_gate(gate: str, config: Config) -> tuple[tuple[Rule, ...], Callable[[s
     patterns = ToolPatterns(list_tool_gates(read_hook_settings(config)))
 
     def checks(tool: str, server: str | None) -> bool:
-        found = patterns.find(tool, server)
-        return found is not None and found[1] == gate
+        named = patterns.find(tool, server)
+        return named is not None and named[1] == gate
 
     return rules, checks
 
