@@ -60,7 +60,7 @@ from adjudge.guards.held_request import HeldRequest, keep_described
 from adjudge.guards.monitor import Monitor
 from adjudge.guards.pending_store import PendingStore
 from adjudge.hooks import call_safely, logger, notify
-from adjudge.judges.chain import JudgeChain
+from adjudge.judges.chain import JudgeChain, has_release_policy
 from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, explain_failed_rules, since
 from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import as_judge
@@ -1047,6 +1047,7 @@ def _check_options(gate: Gate) -> None:
     _check_stores(gate, where)
     _check_ask(gate, where)
     _check_audit(gate, where)
+    _check_seats(gate, where)
     check_functions(where, redact=gate.redact, on_result=gate.on_result, on_event=gate.on_event)
 
 
@@ -1078,6 +1079,19 @@ def _check_ask(gate: Gate, where: str) -> None:
         raise error.within(f"{where}: ask") from None
     except TypeError as error:
         raise UsageError(f"ask: {error}", argument="ask", where=where) from None
+
+
+def _check_seats(gate: Gate, where: str) -> None:
+    """Refuse a chain whose seat decides by a release policy, where nothing shows whether the policy still holds."""
+    if gate.require_certificate is None and has_release_policy(gate.judge):
+        raise UsageError(
+            "a seat of the judge decides alone by a release policy, which holds only while audits are quiet; give ",
+            Argument("require_certificate"),
+            " of the whole chain, and ",
+            Argument("audit"),
+            argument="judge",
+            where=where,
+        )
 
 
 def _check_audit(gate: Gate, where: str) -> None:

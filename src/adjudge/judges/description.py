@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjudge.errors import UsageError
-from adjudge.formats.plain import encode, to_plain
+from adjudge.formats.plain import digest_description, to_plain
 from adjudge.judges.chain import JudgeChain
+from adjudge.judges.chain_outcome import SeatRelease
 from adjudge.judges.evaluate import prepare
 from adjudge.judges.judge import Judge, asks_as
 from adjudge.judges.run_parts import digest_wordings
@@ -19,11 +20,6 @@ from adjudge.models.model import Model, find_function
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Rubric
 from adjudge.rules.rule import Rule
-
-
-def digest_description(described: Mapping[str, Any] | None) -> str | None:
-    """Compute the SHA-256 of plain data, in hexadecimal."""
-    return None if described is None else hashlib.sha256(encode(to_plain(described))).hexdigest()
 
 
 def describe_rules(rules: Iterable[Rule]) -> list[dict[str, Any]]:
@@ -97,7 +93,10 @@ def _rebuild_seat(described: Mapping[str, Any], make_model: MakeModel, seen: Cou
     if described["kind"] == "chain":
         # Each seat is given the name it had, so that it is known again among the results.
         seats = [_rebuild_seat(seat, make_model, seen) for seat in described["seats"]]
-        return JudgeChain(seats, name=described["name"], **_select_members(described, _CHAIN))
+        options = _select_members(described, _CHAIN)
+        if options.get("escalate_below") is not None:
+            options["escalate_below"] = [_rebuild_bound(bound) for bound in options["escalate_below"]]
+        return JudgeChain(seats, name=described["name"], **options)
     if described["kind"] == "judge":
         name = str(described["model"]["name"])
         seen[name] += 1
@@ -107,6 +106,10 @@ def _rebuild_seat(described: Mapping[str, Any], make_model: MakeModel, seen: Cou
     if described["kind"] == "other":
         return UnknownJudge(name=str(described["name"]), type=str(described.get("type", "")))
     raise UsageError(f"a judge is of the kind judge, chain or other, not {described['kind']!r}")
+
+
+def _rebuild_bound(bound: Any) -> Any:
+    return SeatRelease(**bound) if isinstance(bound, dict) else bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Literal
 from adjudge.dataset.label import Label
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.record import Layout, write_record
-from adjudge.guards.release_policy import LabelSample, ReleasePolicy, ReleaseRisk, find_release_score
+from adjudge.guards.release_policy import LabelSample, ReleasePolicy, ReleaseRisk
+from adjudge.judges.chain_outcome import find_release_score
 from adjudge.labels.looks import CalibrationLook, Look, find_calibration, load_looks, write_look
 from adjudge.measurement.measure import name_judge_and_data
 from adjudge.measurement.promise import Promise, check_confidence, read_promise

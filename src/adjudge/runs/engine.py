@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.concurrency import stop_tasks
 from adjudge.errors import AdjudgeError, Argument, UsageError
+from adjudge.formats.plain import digest_description
 from adjudge.hooks import notify
-from adjudge.judges.description import describe_judge, digest_description, digest_judge
+from adjudge.judges.description import describe_judge, digest_judge
 from adjudge.judges.layers import close_others
 from adjudge.judges.open import as_judge
 from adjudge.judges.pair import PairResult

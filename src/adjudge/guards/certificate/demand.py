@@ -22,8 +22,9 @@ from adjudge.guards.certificate.certificate_file import read_bytes
 from adjudge.guards.certificate.qualification import Bars, Qualification, qualify
 from adjudge.guards.certificate.signing import find_signature_problem
 from adjudge.guards.monitor import Monitor, MonitorVerdict
-from adjudge.guards.release_policy import ReleasePolicy, find_release_score, read_release_policy
+from adjudge.guards.release_policy import ReleasePolicy, read_release_policy
 from adjudge.hooks import call_safely
+from adjudge.judges.chain_outcome import find_release_score
 from adjudge.judges.description import JudgeIdentity, identify_judge
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Rubric

@@ -17,11 +17,11 @@ import msgspec
 from adjudge.dataset.case import Case
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_flag
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain import digest_description, to_plain
 from adjudge.formats.record import write_record
 from adjudge.formats.sqlite_file import PAGE
 from adjudge.judges.chain_outcome import Strategy
-from adjudge.judges.description import describe_judge, digest_description, digest_judge
+from adjudge.judges.description import describe_judge, digest_judge
 from adjudge.judges.evaluate import RubricSource, decide_by_rules
 from adjudge.models.replies.kept import read_row
 from adjudge.models.replies.key import make_place
