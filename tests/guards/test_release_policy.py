@@ -60,6 +60,7 @@ def make_chain(policy: ReleasePolicy, *, strong: Judge | None = None) -> JudgeCh
     ],
 )
 def test_a_seat_decides_what_its_policy_releases(policy: ReleasePolicy, content: str, outcome: str, asked: list[str]):
+    """It passes from the policy's score on; of everything else the next seat is asked."""
     result = make_chain(policy).evaluate_sync(content, RUBRIC)
 
     assert (result.outcome, [seat.judge for seat in result.results]) == (outcome, asked)
