@@ -102,7 +102,7 @@ class Auditor:
         self._verdict = "quiet"
 
     async def read(self) -> Monitor:
-        """Return what the audits show, after telling ``on_change`` if that is not what they showed before."""
+        """Return what the audits show, after notifying webhook and ``on_change`` if that is not what they showed."""
         if not self._is_prepared:
             await self._approvals.ledger.prepare()
             self._is_prepared = True
@@ -111,6 +111,7 @@ class Auditor:
         # That there are few labels yet is not news at the first look.
         if monitor.verdict not in (before, "too few labels" if before == "quiet" else before):
             logger.warning("gate %r: %s", self._gate, monitor.explain())
+            self._approvals.announce_monitor(monitor)
             await notify(self._audit.on_change, monitor, name="on_change")
         return monitor
 
