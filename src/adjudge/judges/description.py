@@ -67,6 +67,17 @@ def describe_judge(judge: Any) -> dict[str, Any]:
     return {"kind": "other", "name": name, "type": f"{type(judge).__module__}.{type(judge).__qualname__}"}
 
 
+def name_functions(described: object) -> frozenset[str]:
+    """Name a described judge, and its seats, if it asks no model: it is in code, or a chain of such; else nobody."""
+    match described:
+        case {"kind": "judge", "name": str(name), "model": {"function": _}}:
+            return frozenset((name,))
+        case {"kind": "chain", "name": str(name), "seats": list(seats)}:
+            names = [name_functions(seat) for seat in seats]
+            return frozenset((name,)).union(*names) if all(names) else frozenset()
+    return frozenset()
+
+
 def digest_judge(described: Mapping[str, Any]) -> str:
     """Compute the SHA-256 of a described judge, in hexadecimal."""
     import msgspec

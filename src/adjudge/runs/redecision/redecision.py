@@ -21,7 +21,7 @@ from adjudge.formats.plain import to_plain
 from adjudge.formats.record import write_record
 from adjudge.formats.sqlite_file import PAGE
 from adjudge.judges.chain_outcome import Strategy
-from adjudge.judges.description import describe_judge, digest_description, digest_judge
+from adjudge.judges.description import describe_judge, digest_description, digest_judge, name_functions
 from adjudge.judges.evaluate import RubricSource, decide_by_rules
 from adjudge.models.replies.kept import read_row
 from adjudge.models.replies.key import make_place
@@ -413,7 +413,7 @@ class RedecidedRun:
     def end(self, *, whole: bool) -> None:
         """Write into the manifest how it ended and what it came to."""
         try:
-            summary = self._store.sum_up()
+            summary = self._store.sum_up(name_functions(self.manifest["judge"]))
             status = "finished" if whole and self.source.status == "finished" else "interrupted"
             now = datetime.now(UTC).isoformat()
             counts = summary.pop("counts")
