@@ -150,7 +150,7 @@ AMOUNT = {"type": "object", "properties": {"amount": {"maximum": 100}}}
         ),
         ({"$defs": {"tag": {"pattern": "^a"}}, "$ref": "#/$defs/tag"}, "$defs.tag has pattern and no type"),
         ({"type": "array", "items": {"required": ["a"]}}, "items has required and no type"),
-        ({"properties": {"a": {"maxItems": 3}}}, "beside properties; so have 1 more parts of it"),
+        ({"properties": {"a": {"maxItems": 3}}}, "beside properties (2 parts of the schema have none"),
         ({"anyOf": [{"type": "null"}, {"minLength": 7}]}, "anyOf[1] has minLength and no type"),
         ({"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, None),
         ({"type": "object", "not": {"required": ["a"]}, "if": {"required": ["b"]}}, None),

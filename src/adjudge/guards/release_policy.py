@@ -173,6 +173,9 @@ def find_release_score(result: object) -> float | None:
 
     It is the score of a result that passed. Of a chain that counts votes it is the share of its seats that passed,
     because its score is that of one seat.
+
+    Args:
+        result: A result of a judge or a chain.
     """
     if not isinstance(result, JudgeResult) or not result.passed or result.decided_by == "policy":
         return None
@@ -182,7 +185,12 @@ def find_release_score(result: object) -> float | None:
 
 
 def write_release_policy(policy: ReleasePolicy, path: str | os.PathLike[str]) -> Path:
-    """Write a policy as a JSON file in one step, readable by its owner alone. Raises ``AdjudgeError``."""
+    """Write a policy as a JSON file in one step, readable by its owner alone. Raises ``AdjudgeError``.
+
+    Args:
+        policy: The policy.
+        path: The file; one that is there is replaced.
+    """
     file = Path(path)
     try:
         write_private(file, json.dumps(policy.to_dict(), indent=2).encode() + b"\n")
@@ -192,7 +200,11 @@ def write_release_policy(policy: ReleasePolicy, path: str | os.PathLike[str]) ->
 
 
 def read_release_policy(path: str | os.PathLike[str]) -> ReleasePolicy:
-    """Read a policy from its file. Raises ``UsageError`` for a file that is none, and for one whose figures are off."""
+    """Read a policy from its file. Raises ``UsageError`` for a file that is none, and for one whose figures are off.
+
+    Args:
+        path: The file to read.
+    """
     file = Path(path)
     text = read_text(file, noun="a release policy")
     try:

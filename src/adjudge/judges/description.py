@@ -169,7 +169,13 @@ class JudgeIdentity:
 
 
 async def identify_judge(judge: Any, rubric: Rubric | None, rules: Iterable[Rule] = ()) -> JudgeIdentity:
-    """Compute the identity of a judge that is asked about contents by a rubric, or by its own one."""
+    """Compute the identity of a judge that is asked about contents by a rubric, or by its own one.
+
+    Args:
+        judge: The judge or chain.
+        rubric: What it is asked about; ``None`` for its own rubric.
+        rules: The rules that go before the judge.
+    """
     question = await prepare("-", rubric, judge._get_default_rubric(), {"rules": ()}, stand_in=True)  # noqa: SLF001 - as evaluate does
     described = None if question.rubric is None else question.rubric.to_dict()
     return JudgeIdentity(

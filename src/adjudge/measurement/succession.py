@@ -202,6 +202,8 @@ def list_labelled(run: Run, labels: Iterable[Label] | None = None) -> list[Case]
     """List the cases of a run whose truth people settled, in the order of the data set.
 
     ``labels`` default to those of the run's own queue; cases that no label is about go by those of their data set.
+
+    * ``run``: The run.
     """
     return [judged.case for judged in _read(run, _find_people(run, labels))]
 
@@ -213,6 +215,10 @@ def make_succession(
 
     ``labels`` are as for ``make_measurement``. A candidate must have judged every labelled case, with the same
     question. Needs ``adjudge[trust]``; raises ``UsageError`` where a run lacks that, and without a labelled case.
+
+    * ``before``: The run of the judge that is to be replaced.
+    * ``candidates``: Runs of the judges that may replace it.
+    * ``margin``: By how much a candidate may agree less with people, as a share of the cases.
     """
     check_extra()
     check_share("margin", margin)

@@ -62,6 +62,8 @@ def make_report(
     of cases that the run does not have are logged as a warning. Raises ``UsageError`` if ``most_cases`` is not in 0 to
     2,000, if the folder has no run, if no label is a person's and about what ``label_name`` names, and if the run is
     finished and has none of the labelled cases. ``measurement`` (``make_measurement``) is shown with it.
+
+    * ``run``: The run, or its folder.
     """
     if isinstance(run, str | os.PathLike):
         with open_run(run) as opened:

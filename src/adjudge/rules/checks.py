@@ -293,7 +293,7 @@ def _warn_of_untyped(schema: object, *, within: bool) -> None:
     if untyped:
         first = untyped[0]
         where = flatten(first.path, QUOTED) or "the schema"
-        more = f"; so have {len(untyped) - 1:,} more parts of it" if len(untyped) > 1 else ""
+        more = f" ({len(untyped)} parts of the schema have none, {where} first)" if len(untyped) > 1 else ""
         _log_once(
             f"rule json_schema: {where} has {first.keyword} and no type, so every value that is no "
             f'{first.type} passes it; add "type": "{first.type}" beside {first.keyword}{more}'

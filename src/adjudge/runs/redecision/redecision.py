@@ -132,6 +132,12 @@ def redecide(
     asked), the judgement is undecided and counted as ``unknown``; ``fail_open`` never lets it pass. If the run had
     ``result_format`` or ``passes``, pass them again. ``out`` is a folder for the redecided run. Raises ``UsageError``
     for a run that cannot be read, and for a policy that does not fit it.
+
+    * ``run``: The run, or its folder.
+    * ``quorum``: How many seats must pass, for the strategy ``quorum``.
+    * ``escalate_below``: Ask the next seat below this confidence, for ``cascade``.
+    * ``abstain_below``: The confidence below which the last seat of a ``cascade`` is undecided.
+    * ``command``: The command line that is recorded as what made the new run.
     """
     policy = RedecisionPolicy(
         rubric=rubric,
