@@ -67,7 +67,7 @@ def describe_judge(judge: Any) -> dict[str, Any]:
     return {"kind": "other", "name": name, "type": f"{type(judge).__module__}.{type(judge).__qualname__}"}
 
 
-def name_functions(described: object) -> frozenset[str]:
+def name_functions(described: Any) -> frozenset[str]:
     """Name a described judge, and its seats, if it asks no model: it is in code, or a chain of such; else nobody."""
     match described:
         case {"kind": "judge", "name": str(name), "model": {"function": _}}:
