@@ -377,6 +377,10 @@ async def read_monitor(ledger: Ledger, gate: str) -> Monitor:
 
     A gate that has ``audit`` reads it with ``Gate.read_monitor``, which reads only what is new. Raises ``UsageError``
     where there is no ledger, and ``LedgerError`` when it cannot be read.
+
+    Args:
+        ledger: The ledger that holds it.
+        gate: The name of the gate.
     """
     return await MonitorReader(ledger, gate).read()
 
@@ -399,6 +403,12 @@ async def reset_monitor(ledger: Ledger, gate: str, *, by: str, reason: str) -> i
 
     What was drawn before does not count any more, answered or not. Raises ``UsageError`` where the gate, the person or
     the reason is empty, and ``LedgerError``.
+
+    Args:
+        ledger: The ledger that holds it.
+        gate: The name of the gate.
+        by: The person who dealt with it.
+        reason: What was done.
     """
     for argument, text in (("gate", gate), ("by", by), ("reason", reason)):
         check_label(argument, text, where="reset_monitor")

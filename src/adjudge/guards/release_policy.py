@@ -183,7 +183,12 @@ class ReleasePolicy:
 
 
 def write_release_policy(policy: ReleasePolicy, path: str | os.PathLike[str]) -> Path:
-    """Write a policy as a JSON file in one step, readable by its owner alone. Raises ``AdjudgeError``."""
+    """Write a policy as a JSON file in one step, readable by its owner alone. Raises ``AdjudgeError``.
+
+    Args:
+        policy: The policy.
+        path: The file; one that is there is replaced.
+    """
     file = Path(path)
     try:
         write_private(file, json.dumps(policy.to_dict(), indent=2).encode() + b"\n")
@@ -193,7 +198,11 @@ def write_release_policy(policy: ReleasePolicy, path: str | os.PathLike[str]) ->
 
 
 def read_release_policy(path: str | os.PathLike[str]) -> ReleasePolicy:
-    """Read a policy from its file. Raises ``UsageError`` for a file that is none, and for one whose figures are off."""
+    """Read a policy from its file. Raises ``UsageError`` for a file that is none, and for one whose figures are off.
+
+    Args:
+        path: The file to read.
+    """
     file = Path(path)
     text = read_text(file, noun="a release policy")
     try:

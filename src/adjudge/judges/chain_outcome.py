@@ -67,6 +67,9 @@ def find_release_score(result: object) -> float | None:
 
     It is the score of a result that passed. Of a chain that counts votes it is the share of its seats that passed,
     because its score is that of one seat.
+
+    Args:
+        result: A result of a judge or a chain.
     """
     if not isinstance(result, JudgeResult) or not result.passed or result.decided_by == "policy":
         return None

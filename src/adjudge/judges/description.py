@@ -63,6 +63,17 @@ def describe_judge(judge: Any) -> dict[str, Any]:
     return {"kind": "other", "name": name, "type": f"{type(judge).__module__}.{type(judge).__qualname__}"}
 
 
+def name_functions(described: Any) -> frozenset[str]:
+    """Name a described judge, and its seats, if it asks no model: it is in code, or a chain of such; else nobody."""
+    match described:
+        case {"kind": "judge", "name": str(name), "model": {"function": _}}:
+            return frozenset((name,))
+        case {"kind": "chain", "name": str(name), "seats": list(seats)}:
+            names = [name_functions(seat) for seat in seats]
+            return frozenset((name,)).union(*names) if all(names) else frozenset()
+    return frozenset()
+
+
 def digest_judge(described: Mapping[str, Any]) -> str:
     """Compute the SHA-256 of a described judge, in hexadecimal."""
     import msgspec
@@ -161,7 +172,13 @@ class JudgeIdentity:
 
 
 async def identify_judge(judge: Any, rubric: Rubric | None, rules: Iterable[Rule] = ()) -> JudgeIdentity:
-    """Compute the identity of a judge that is asked about contents by a rubric, or by its own one."""
+    """Compute the identity of a judge that is asked about contents by a rubric, or by its own one.
+
+    Args:
+        judge: The judge or chain.
+        rubric: What it is asked about; ``None`` for its own rubric.
+        rules: The rules that go before the judge.
+    """
     question = await prepare("-", rubric, judge._get_default_rubric(), {"rules": ()}, stand_in=True)  # noqa: SLF001 - as evaluate does
     described = None if question.rubric is None else question.rubric.to_dict()
     return JudgeIdentity(

@@ -70,6 +70,8 @@ def make_certificate(
 
     Needs ``adjudge[trust]``. Raises ``UsageError`` for labels that are not known to be random, for a plan that is not
     finished, and for a run that no gate can be compared with.
+
+    * ``run``: The run, or its folder.
     """
     return _certify(run, labels, release_policy, labels_are_random=labels_are_random)[0]
 
@@ -90,6 +92,13 @@ async def certify(
     (``allow_unsigned``). The look at the labels is recorded in the run's folder, where ``by`` says who looked.
 
     Raises what ``make_certificate`` raises, and ``AdjudgeError`` for a look, an entry or a file that cannot be written.
+
+    * ``run``: The run, or its folder.
+    * ``labels``: The labels of people; by default those of the run's own queue.
+    * ``labels_are_random``: Whether the labelled cases are a random sample of the run, which nothing but you can know.
+    * ``release_policy``: A calibrated policy that the certificate names, or its file.
+    * ``ledger``: The ledger whose key signs, and where it is recorded; ``None`` for neither.
+    * ``out``: The file to write; ``None`` for none.
     """
     certificate, measurement, opened = _certify(run, labels, release_policy, labels_are_random=labels_are_random)
     record_look(opened, measurement, by=by)
@@ -107,7 +116,13 @@ certify_sync = make_sync(certify)
 def find_run_problem(
     certificate: Certificate, run: Run | str | os.PathLike[str], *, labels: Iterable[Label] | None = None
 ) -> str | None:
-    """Name what a certificate says that does not follow from a run and its labels; ``None`` where all of it does."""
+    """Name what a certificate says that does not follow from a run and its labels; ``None`` where all of it does.
+
+    Args:
+        certificate: The certificate.
+        run: The run, or its folder.
+        labels: The labels of people; by default those of the run's own queue.
+    """
     computed = make_certificate(run, labels=labels, labels_are_random=certificate.labels.sampling == "random")
     said, found = certificate.to_dict(), computed.to_dict()
     other = [name for name in said if name not in _MADE_ANEW and said[name] != found[name]]

@@ -54,6 +54,8 @@ def make_measurement(
 
     Reads the run once. Memory grows by some bytes for each labelled case. Needs ``adjudge[trust]``; raises
     ``UsageError`` for a folder that holds no run, and for labels of no case of it.
+
+    * ``run``: The run, or its folder.
     """
     check_extra()
     check_choice("target", target, ("run", "system"))

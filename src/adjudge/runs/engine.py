@@ -20,7 +20,7 @@ from adjudge.concurrency import stop_tasks
 from adjudge.errors import AdjudgeError, Argument, UsageError
 from adjudge.formats.plain import digest_description
 from adjudge.hooks import notify
-from adjudge.judges.description import describe_judge, digest_judge
+from adjudge.judges.description import describe_judge, digest_judge, name_functions
 from adjudge.judges.layers import close_others
 from adjudge.judges.open import as_judge
 from adjudge.judges.pair import PairResult
@@ -70,6 +70,8 @@ class Engine:
         self._outcomes: Counter[Outcome] = Counter()
         self._fresh = 0
         self._cost: float | None = 0.0
+        self._functions: frozenset[str] = frozenset()
+        """The judge's name if it asks no model."""
         self._started = time.monotonic()
         self._complete = False
         self._winding = False
@@ -106,6 +108,7 @@ class Engine:
         total = await plan.source.count() if plan.sample is not None else None
         places = draw_places(total, plan.sample, plan.seed) if plan.sample is not None and total is not None else None
         manifest = _make_run_manifest(plan, judge, assignment, total)
+        self._functions = name_functions(manifest["judge"])
         self._made_folder = plan.out is not None and not plan.out.exists()
         folder, owner = _find_folder(plan.out)
         run = self._open(folder, owner, manifest)
@@ -285,7 +288,7 @@ class Engine:
         self._add_cost(item.result)
 
     def _add_cost(self, result: JudgeResult | PairResult) -> None:
-        if lacks_cost(result):
+        if lacks_cost(result, self._functions):
             self._cost = None
         elif self._cost is not None and result.usage is not None:
             self._cost += result.usage.cost_usd or 0.0
@@ -386,7 +389,7 @@ class Engine:
             "status": "finished" if whole else "interrupted",
             "updated_at": datetime.now(UTC).isoformat(),
         }
-        summary = run.store.sum_up()
+        summary = run.store.sum_up(self._functions)
         changes |= {"counts": summary.pop("counts"), "summary": summary}
         if self._layers is not None and (budget := self._layers.describe()) is not None:
             changes["budget"] = budget

@@ -90,6 +90,9 @@ def verify_webhook(
     ``headers`` are the request's, in any case of letters, ``body`` its bytes exactly as they came; ``tolerance`` is in
     seconds. Raises ``UsageError`` for a delivery that is not signed with this secret, or whose time is not close to
     now. The same delivery can arrive twice: compare ``webhook-id``.
+
+    * ``secret``: The secret that the sender signs with.
+    * ``clock``: The time of now, in seconds since 1970; for tests.
     """
     values = {name.lower(): value for name, value in headers.items()}
     ident, stamp, signatures = (values.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))

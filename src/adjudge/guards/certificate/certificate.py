@@ -268,12 +268,20 @@ class Certificate:
 
 
 def write_certificate(certificate: Certificate) -> bytes:
-    """Write a certificate as the bytes of its file."""
+    """Write a certificate as the bytes of its file.
+
+    Args:
+        certificate: The certificate.
+    """
     return json.dumps(certificate.to_dict(), indent=2).encode() + b"\n"
 
 
 def parse_certificate(raw: bytes) -> Certificate:
-    """Read the bytes of a certificate's file, every bit of which is as it was written; raises ``UsageError``."""
+    """Read the bytes of a certificate's file, every bit of which is as it was written; raises ``UsageError``.
+
+    Args:
+        raw: All bytes of the file.
+    """
     try:
         certificate = Certificate.from_dict(read_json(raw.decode("ascii")))
     except UsageError:

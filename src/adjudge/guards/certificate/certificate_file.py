@@ -34,6 +34,9 @@ def read_certificate(path: str | os.PathLike[str]) -> Certificate:
     """Read a certificate from its file, every bit of which is as it was written; who signed it is not checked.
 
     Raises ``UsageError`` for a file that is none, or was changed.
+
+    Args:
+        path: The file to read.
     """
     raw = read_certificate_bytes(path)
     try:
