@@ -208,8 +208,8 @@ def show(row: dict[str, Any]) -> list[str]:
 TEXT = """## Recorded judges
 
 {labels} labels of random cases, {draws} draws of each judge. Verdicts and the labels of people for every case are
-recorded. *Naive* says whether the judge's own 95 % interval contains the rate of people. *Worth* is how many labels
-people alone would need for an interval as narrow.
+recorded: [where they come from](reproductions.md#where-the-rows-come-from). *Naive* says whether the judge's own 95 %
+interval contains the rate of people. *Worth* is how many labels people alone would need for an interval as narrow.
 
 ```sh
 nice -n 10 .venv/bin/python research/real_judges.py --data DIR --write

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 import sys
@@ -50,6 +51,22 @@ def test_a_part_written_again_leaves_its_page_as_it_is(page: str, program: str, 
 
     assert (tmp_path / page).read_bytes() == text
     assert f'MeasuredPage("{page}", "{program}")' in (SCRIPT.parent / program).read_text("utf-8")
+
+
+def read_texts(program: str) -> list[str]:
+    """The texts that a program fills its figures into, in their order."""
+    tree = ast.parse((SCRIPT.parent / program).read_text("utf-8"))
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)]
+    return [ast.literal_eval(node.value) for node in assigned if node.targets[0].id in {"TEXT", "RECORDED"}]
+
+
+@pytest.mark.parametrize(("page", "program"), [part for part in list_parts() if read_texts(part[1])])
+def test_the_words_of_a_part_are_those_of_its_program(page: str, program: str):
+    """Written by hand into the page alone, they would be lost when the figures are written the next time."""
+    text = "".join(read_texts(program)).strip("\n")
+    pieces = ["(?:.|\n)*?" if piece.startswith("{") else re.escape(piece) for piece in re.split(r"(\{.*?\})", text)]
+
+    assert re.fullmatch("".join(pieces), MeasuredPage(page, program).split()[1])
 
 
 @pytest.mark.parametrize("text", ["no marks", "<!-- begin: written by research/it.py -->\n"])
