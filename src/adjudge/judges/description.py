@@ -142,14 +142,14 @@ def _select_members(described: Mapping[str, Any], names: tuple[str, ...]) -> dic
 def _describe_model(model: Any) -> dict[str, Any]:
     function = find_function(model)
     # Only where there is one: a model is described, and its run goes on, as before there were judges in code.
-    which = {} if function is None else {"function": function.to_dict()}
+    judge_code = {} if function is None else {"function": function.to_dict()}
     return {
         "name": str(model.name),
         "hosts": [str(host) for host in getattr(model, "hosts", ())],
         # Whether the form was sent, and so what replies look like.
         "structured": bool(getattr(model, "structured", False)),
         "max_input_characters": getattr(model, "max_input_characters", None),
-        **which,
+        **judge_code,
     }
 
 
@@ -171,7 +171,7 @@ class JudgeIdentity:
     """Digests of the rules that go before the judge."""
 
 
-async def identify_judge(judge: Any, rubric: Rubric | None, rules: Iterable[Rule] = ()) -> JudgeIdentity:
+async def identify_judge(judge: Judge | JudgeChain, rubric: Rubric | None, rules: Iterable[Rule] = ()) -> JudgeIdentity:
     """Compute the identity of a judge that is asked about contents by a rubric, or by its own one.
 
     Args:

@@ -17,6 +17,7 @@ from adjudge.dataset.label_file import stream_labels
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_choice
 from adjudge.formats.text import show
+from adjudge.labels.truth import LabelledVerdict
 from adjudge.measurement.comparison import Comparison, JudgedCase
 from adjudge.measurement.compute import EPSILON, MeasurementOptions
 from adjudge.measurement.disagreement import MOST
@@ -66,7 +67,7 @@ def measure_file(
     options = MeasurementOptions(
         criterion=criterion,
         by=by,
-        said_random=labels_are_random,
+        labels_are_random=labels_are_random,
         target=target,
         limits=limits,
         alternative=alternative,
@@ -209,13 +210,16 @@ _KEPT_TYPES = frozenset((bool, str, type(None)))
 _MOST_KEPT = 4_096
 
 
+_SIDES: Mapping[str | None, LabelledVerdict] = {"first": "first", "second": "second", "tie": "tie"}
+
+
 def _read_value(value: LabelValue) -> CaseVerdict:
     """Read a rater's label as the verdict of a judge; ``None`` and ``cannot_tell`` are undecided."""
     if isinstance(value, bool):
         return CaseVerdict(verdict="passed" if value else "failed", passed=int(value), failed=int(not value))
     if isinstance(value, int | float):
         return CaseVerdict(verdict="undecided", score=float(value))
-    return CaseVerdict(verdict=value if value in ("first", "second", "tie") else "undecided")  # type: ignore[arg-type]
+    return CaseVerdict(verdict=_SIDES.get(value, "undecided"))
 
 
 _SHARED: dict[bool, Mapping[str | None, CaseVerdict]] = {value: {None: _read_value(value)} for value in (True, False)}

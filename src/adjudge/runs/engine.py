@@ -116,7 +116,8 @@ class Engine:
         if has_items:
             self._store.open()
         layers.reserve_in(self._store, resumed=has_items)
-        self._outcomes.update(self._store.count() if has_items else {})  # type: ignore[arg-type]
+        if has_items:
+            self._outcomes.update(self._store.count())
         self._terms = assignment.terms
         if has_items and not plan.source.reads_once:
             await self._make_schedule(assignment, places, resumed=True).check()

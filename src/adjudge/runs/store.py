@@ -21,7 +21,7 @@ from adjudge.formats.sqlite_file import KEEP_FACT, FileKind, SqliteFile
 from adjudge.formats.text import clean
 from adjudge.judges.pair import read_judged
 from adjudge.models.replies.key import make_case_prefix
-from adjudge.result import Usage
+from adjudge.result import Outcome, Usage
 from adjudge.runs.item import RunItem, encode_case, encode_result, erase_case, erase_result, find_erased, read_case
 from adjudge.runs.writer import Done, Rows, RunWriter, make_waiter
 
@@ -380,7 +380,7 @@ class RunStore:
         reasons: dict[str, int] = dict(self._reader.ask(_REASONS))
         return {"counts": counts, "undecided_because": reasons, **totals, **agreement}
 
-    def count(self) -> Mapping[str, int]:
+    def count(self) -> Mapping[Outcome, int]:
         """Count the items of each outcome."""
         return dict(self._reader.ask("SELECT outcome, count(*) FROM results GROUP BY outcome"))
 

@@ -93,8 +93,8 @@ class ScriptedModel:
         self.structured = structured
         self.requests: list[Request] = requests if requests is not None else []
         self._script = script
-        several = isinstance(script, Sequence) and not isinstance(script, str)
-        self._lines: Iterator[Line] = iter(script) if several else _repeat(script)  # type: ignore[arg-type]
+        is_one = isinstance(script, str) or not isinstance(script, Sequence)
+        self._lines: Iterator[Line] = _repeat(script) if is_one else iter(script)
 
     async def complete(self, request: Request, /) -> Reply:
         """Say the next line."""

@@ -30,8 +30,8 @@ def sign_certificate(certificate: Certificate, ledger: Ledger) -> Certificate:
 def find_signature_problem(certificate: Certificate, key: PublicKey | None = None) -> str | None:
     """Say why a certificate is not known to be signed by ``key``; ``None`` where it is.
 
-    Without a key the one that the certificate names is taken: then the signature shows that nothing was changed since,
-    and not who made it. Needs the extra ``sign``; raises ``UsageError`` for a key that is none.
+    Without ``key``, the key that the certificate names is used: then the signature shows that nothing was changed,
+    and not who made it. Needs the extra ``sign``; raises ``UsageError`` for a ``key`` that is no public key.
 
     * ``certificate``: The certificate.
     """
