@@ -884,7 +884,7 @@ class Approvals:
             tables=make_tables(),
         )
 
-    def announce_monitor(self, monitor: Monitor) -> None:
+    def announce_monitor(self, monitor: Monitor, /) -> None:
         """Notify the webhook, if there is one, of what the audits of a gate show now."""
         if self._courier is not None:
             self._courier.send_monitor(monitor)
