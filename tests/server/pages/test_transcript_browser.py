@@ -161,7 +161,8 @@ def test_folds_are_opened_and_a_request_is_approved_without_scripts(server: Runn
     opened = 0
     while (fold := page.locator(".folded button")).count():
         assert page.locator("button[value=approve]").is_disabled()
-        fold.first.click()
+        with page.expect_navigation():
+            fold.first.click()
         opened += 1
         assert opened < 20
     assert opened > 3
