@@ -8,7 +8,6 @@ limit for one look at the last label in more than 3.5 %. ``--write`` puts the ta
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 from functools import cache
@@ -16,15 +15,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 import common
+from measured_page import MeasuredPage, write_rows
 
 from adjudge.measurement.certification import certify_share
 from adjudge.trust.intervals import LEVEL, Estimate, find_interval
 
-PAGE = common.BENCH.parent / "docs" / "certificates.md"
-BEGIN, END = (
-    "<!-- begin: written by research/certified_limits.py -->",
-    "<!-- end: written by research/certified_limits.py -->",
-)
+PAGE = MeasuredPage("certificates.md", "certified_limits.py")
 SEED, LABELS, FIRST, STEP = 20261128, 300, 10, 5
 SHARES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
 HEAD = ("judge is right in", "one look at 300", "every look, looked at 59 times", "one-look limits, looked at 59 times")
@@ -56,18 +52,13 @@ def measure(rng: random.Random, bar: float, draws: int) -> tuple[float, float, f
 
 def main() -> None:
     """Draw, print, and say whether the bounds are kept."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=2_000)
-    parser.add_argument("--write", action="store_true", help="write the table into docs/certificates.md")
-    options = parser.parse_args()
+    options = PAGE.make_parser(__doc__, draws=2_000).parse_args()
     rng = random.Random(SEED)
     figures = {bar: measure(rng, bar, options.draws) for bar in SHARES}
-    rows = [[f"{100 * bar:g} %", *[f"{100 * share:.1f} %" for share in found]] for bar, found in figures.items()]
+    rows = [[f"{100 * bar:g} %", *[f"{100 * share:.1f} %" for share in shares]] for bar, shares in figures.items()]
     common.print_table(HEAD, rows)
     if options.write:
-        before, rest = PAGE.read_text("utf-8").split(BEGIN)
-        table = "\n".join(f"| {' | '.join(row)} |" for row in [HEAD, ["---"] * len(HEAD), *rows])
-        PAGE.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.split(END)[1]}", "utf-8")
+        PAGE.write(write_rows([HEAD, ["---"] * len(HEAD), *rows]))
     kept = all(once <= MOST_ONCE and every <= MOST_EVERY for once, every, _ in figures.values())
     sys.exit(0 if kept else 1)
 

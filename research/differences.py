@@ -13,7 +13,6 @@ explains with fewer than 500 draws). ``--write`` puts the tables into docs/cover
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from collections.abc import Iterator, Sequence
@@ -26,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 import common
 import numpy as np
 import suite
+from measured_page import MeasuredPage, add_data, write_rows
 
 sys.path.insert(0, str(suite.SOURCE))
 from real_judges import read_rows
@@ -38,8 +38,7 @@ from adjudge.trust import (
     make_rate_difference,
 )
 
-PAGE = common.BENCH.parent / "docs" / "coverage.md"
-BEGIN, END = "<!-- begin: written by research/differences.py -->", "<!-- end: written by research/differences.py -->"
+PAGE = MeasuredPage("coverage.md", "differences.py")
 MEAN, LEAST, SEED = 0.94, 0.91, 20261128
 LABELS = (30, 50, 100)
 SYSTEM_JUDGES = ("GPT-4", "Mistral-7B", "Gemma-2B")
@@ -50,10 +49,8 @@ Array = np.ndarray
 
 def main() -> None:
     """Draw, print, and say whether the bounds are kept."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder with the files")
-    parser.add_argument("--draws", type=int, default=500)
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/coverage.md")
+    parser = PAGE.make_parser(__doc__, draws=500)
+    add_data(parser)
     options = parser.parse_args()
     rows = [
         row
@@ -264,12 +261,9 @@ def write_page(
 ) -> None:
     """Put the tables between the two marks of the page."""
     tables = {
-        name: "\n".join(f"| {' | '.join(show(row))} |" for row in rows)
-        for name, rows in (("systems", systems), ("judges", judges), ("sides", sides))
+        name: write_rows(map(show, rows)) for name, rows in (("systems", systems), ("judges", judges), ("sides", sides))
     }
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{TEXT.format(draws=draws, **tables)}\n{END}{after}", encoding="utf-8")
+    PAGE.write(TEXT.format(draws=draws, **tables))
 
 
 if __name__ == "__main__":

@@ -11,10 +11,10 @@ one answering system's traffic, and then of another's. The exit status is 1 when
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -22,14 +22,14 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 import common
 import suite
+from measured_page import MeasuredPage, add_data, write_rows
 
 sys.path.insert(0, str(suite.SOURCE))
 from real_judges import read_rows
 
 from adjudge.trust import ShareTest
 
-PAGE = common.BENCH.parent / "docs" / "monitor.md"
-BEGIN, END = "<!-- begin: written by research/monitor.py -->", "<!-- end: written by research/monitor.py -->"
+PAGE = MeasuredPage("monitor.md", "monitor.py")
 SEED, MOST, CONFIDENCE, PROMISE = 20261128, 4_000, 0.95, 0.1
 GOOD, GOOD_AUDITS = 0.02, 1_000
 """The share of bad ones of a judge that turns bad later, and for how many audits it is good."""
@@ -41,10 +41,8 @@ Row = dict[str, Any]
 
 def main() -> None:
     """Draw, print, and say whether the bounds are kept."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="the folder with the recorded judges")
-    parser.add_argument("--draws", type=int, default=1_000)
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/monitor.md")
+    parser = PAGE.make_parser(__doc__, draws=1_000)
+    add_data(parser, required=False)
     options = parser.parse_args()
     rng = random.Random(SEED)
     rows = [measure(rng, share, options.draws) for share in (0.05, PROMISE, 0.115, 0.15, 0.19, 0.33, 0.5)]
@@ -56,11 +54,11 @@ def main() -> None:
         common.print_table(RECORDED_HEAD, [show(row) for row in recorded])
     if options.write:
         write_page(rows, turned, recorded, options.draws)
-    found = {row["bad"]: row for row in rows}
+    by_share = {row["bad"]: row for row in rows}
     figures = {
-        "false alarms": found[PROMISE]["alarms"],
-        "median at 33 %": found[0.33]["median"],
-        "median at 19 %": found[0.19]["median"],
+        "false alarms": by_share[PROMISE]["alarms"],
+        "median at 33 %": by_share[0.33]["median"],
+        "median at 19 %": by_share[0.19]["median"],
     }
     met = figures["false alarms"] <= 0.05 and figures["median at 33 %"] <= 25 and figures["median at 19 %"] <= 130
     common.print_verdict("monitor", figures, met=met)
@@ -108,7 +106,7 @@ def measure_recorded(rng: random.Random, folder: Path, draws: int) -> list[Row]:
                 test = test.add(is_bad=rng.choice(before))
             early += test.is_broken(CONFIDENCE)
             if not test.is_broken(CONFIDENCE):
-                alarms.append(find_alarm(test, lambda: rng.choice(after)))  # noqa: B023 - it is called in this turn
+                alarms.append(find_alarm(test, partial(rng.choice, after)))
         shares = {"before": sum(before) / len(before), "after": sum(after) / len(after)}
         table.append({"judge": judge, **shares, "early": early / draws, **summarise(alarms or [None])})
     return sorted(table, key=lambda row: row["after"])
@@ -163,15 +161,11 @@ promise after it, each is found; the two that keep it raise hardly any alarm:
 def write_page(rows: list[Row], turned: list[Row], recorded: list[Row], draws: int) -> None:
     """Put the tables between the two marks of the page."""
     tables = {
-        name: "\n".join(f"| {' | '.join(show(row))} |" for row in some)
-        for name, some in (("rows", rows), ("turned", turned), ("recorded", recorded))
+        name: write_rows(map(show, some)) for name, some in (("rows", rows), ("turned", turned), ("recorded", recorded))
     }
     text = TEXT.format(draws=draws, most=MOST, good=GOOD_AUDITS, **tables)
     text += RECORDED.format(first=FIRST, before=BEFORE, after=AFTER, **tables) if recorded else ""
-    page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", encoding="utf-8")
+    PAGE.write(text)
 
 
 if __name__ == "__main__":

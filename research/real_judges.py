@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 import common
 import numpy as np
 import suite
+from measured_page import MeasuredPage, add_data, write_rows
 
 sys.path.insert(0, str(suite.SOURCE))
 
@@ -31,8 +32,7 @@ from adjudge.trust import GroupCounts, Heap, compute_sample_p_value, find_worth
 from adjudge.trust.corrected_rate import GUARD
 from adjudge.trust.double_sampling import compute_design_effects, compute_double_sampling, compute_shrink
 
-PAGE = common.BENCH.parent / "docs" / "coverage.md"
-BEGIN, END = "<!-- begin: written by research/real_judges.py -->", "<!-- end: written by research/real_judges.py -->"
+PAGE = MeasuredPage("coverage.md", "real_judges.py")
 LEAST, SEED = 0.93, 20261122
 GROUPS = (15, 30, 60)
 OFTENER = 4
@@ -65,11 +65,9 @@ class Recorded:
 
 def main() -> None:
     """Draw, print, and say whether the bound is kept."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder with both files")
+    parser = PAGE.make_parser(__doc__, draws=500)
+    add_data(parser)
     parser.add_argument("--labels", type=int, default=200)
-    parser.add_argument("--draws", type=int, default=500)
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/coverage.md")
     options = parser.parse_args()
     least = LEAST - 3 * math.sqrt(LEAST * (1 - LEAST) / options.draws) * (options.draws < 500)
     judges = [*read_triviaqa(options.data), *read_xstest(options.data)]
@@ -210,8 +208,8 @@ def show(row: dict[str, Any]) -> list[str]:
 TEXT = """## Recorded judges
 
 {labels} labels of random cases, {draws} draws of each judge. Verdicts and the labels of people for every case are
-recorded. *Naive* says whether the judge's own 95 % interval contains the rate of people. *Worth* is how many labels
-people alone would need for an interval as narrow.
+recorded: [where they come from](reproductions.md#where-the-rows-come-from). *Naive* says whether the judge's own 95 %
+interval contains the rate of people. *Worth* is how many labels people alone would need for an interval as narrow.
 
 ```sh
 nice -n 10 .venv/bin/python research/real_judges.py --data DIR --write
@@ -242,30 +240,28 @@ def write_page(alone: list[dict[str, Any]], grouped: list[dict[str, Any]], optio
         draws=options.draws,
         grouped_draws=OFTENER * options.draws,
         judges=len(alone),
-        alone="\n".join(map(render, alone)),
+        alone=write_rows(map(render, alone)),
         failed=sum(not row["naive"] for row in alone),
         guard=min(row["guard"] for row in alone),
         groups=" | ".join(f"{number} questions" for number in GROUPS),
-        grouped="\n".join(map(render_groups, grouped)),
+        grouped=write_rows(map(render_groups, grouped)),
         taken=min(row[f"{number} guard"] for row in grouped for number in GROUPS),
     )
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", encoding="utf-8")
+    PAGE.write(text)
 
 
-def render(row: dict[str, Any]) -> str:
+def render(row: dict[str, Any]) -> list[str]:
     """A judge's row on the page."""
     shares = [f"{row[name]:.3f}" for name in ("people", "passed")]
     covered = [f"{row[name]:.3f}" for name in ("run", "system")]
     worth = [f"**{row['worth']:,}**", f"{row['worth of system']:,}"]
-    return f"| {' | '.join([row['judge'], *shares, 'yes' if row['naive'] else 'no', *covered, *worth])} |"
+    return [row["judge"], *shares, "yes" if row["naive"] else "no", *covered, *worth]
 
 
-def render_groups(row: dict[str, Any]) -> str:
+def render_groups(row: dict[str, Any]) -> list[str]:
     """A judge's row of whole questions."""
     entries = [f"{row[number]:.3f} ({row[f'{number} ignored']:.3f})" for number in GROUPS]
-    return f"| {' | '.join([row['judge'], *entries])} |"
+    return [row["judge"], *entries]
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ one verdict.
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from collections.abc import Iterator, Sequence
@@ -27,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 import common
 import numpy as np
 import suite
+from measured_page import MeasuredPage, add_data, write_rows
 
 sys.path.insert(0, str(suite.SOURCE))
 from real_judges import read_rows
@@ -34,8 +34,7 @@ from real_judges import read_rows
 from adjudge.trust import Risk, count_labelled, find_look_level, make_threshold_steps, search_threshold
 from adjudge.trust.threshold import compute_p_value
 
-PAGE = common.BENCH.parent / "docs" / "coverage.md"
-BEGIN, END = "<!-- begin: written by research/thresholds.py -->", "<!-- end: written by research/thresholds.py -->"
+PAGE = MeasuredPage("coverage.md", "thresholds.py")
 SEED, CONFIDENCE, MOST_BROKEN, LEAST_REFUSED = 20261128, 0.95, 0.07, 0.93
 VOTERS = ("GPT-4", "Llama-13B", "Llama-7B", "Mistral-7B", "Llama3-8B", "Gemma-2B")
 PRICES = {"full": (2.5, 15.0), "mini": (0.75, 4.5)}
@@ -78,10 +77,8 @@ GOALS = (
 
 def main() -> None:
     """Draw, print, and say whether the bounds are kept."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder with the files")
-    parser.add_argument("--draws", type=int, default=500)
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/coverage.md")
+    parser = PAGE.make_parser(__doc__, draws=500)
+    add_data(parser)
     options = parser.parse_args()
     judges = [read_votes(options.data), *read_scores(options.data)]
     alone = [measure(judge, goal, options.draws) for goal in GOALS for judge in judges]
@@ -228,7 +225,7 @@ def measure(judge: Recorded, goal: Goal, draws: int) -> dict[str, Any]:
     steps = make_threshold_steps(judge.score[~np.isnan(judge.score)].tolist())
     risks = [find_risk(judge, step.threshold, goal.risk) for step in steps]
     kept = [step.released for step, risk in zip(steps, risks, strict=True) if risk <= goal.bound]
-    broken, chosen, released, said = 0, 0, [], 0
+    broken, by_sight, released, impossible = 0, 0, [], 0
     for _ in range(draws):
         places = rng.choice(cases, goal.labels, replace=False)
         places = places[~np.isnan(judge.score[places])]
@@ -244,12 +241,12 @@ def measure(judge: Recorded, goal: Goal, draws: int) -> dict[str, Any]:
             labels=goal.labels,
         )
         released.append(0 if search.certified is None else search.certified.released)
-        said += search.impossible
+        impossible += search.impossible
         of = [count.released if goal.risk == "wrong_given_pass" else goal.labels for count in counts]
         best = [
             risk for count, number, risk in zip(counts, of, risks, strict=True) if count.wrong <= goal.bound * number
         ]
-        chosen += bool(best) and best[-1] > goal.bound
+        by_sight += bool(best) and best[-1] > goal.bound
         if search.certified is not None:
             broken += find_risk(judge, search.certified.threshold, goal.risk) > goal.bound
     share = float(np.mean(released)) / cases
@@ -263,9 +260,9 @@ def measure(judge: Recorded, goal: Goal, draws: int) -> dict[str, Any]:
         "possible": max(kept, default=0) / cases,
         "released": share,
         "refused": float(np.mean([number == 0 for number in released])),
-        "none can": said / draws,
+        "none can": impossible / draws,
         "broken": broken / draws,
-        "by sight": chosen / draws,
+        "by sight": by_sight / draws,
         "saves": share - judge.price if judge.price else None,
     }
 
@@ -383,18 +380,14 @@ def write_page(
     draws: int,
 ) -> None:
     """Put the tables between the two marks of the page."""
-    tables = {
-        name: "\n".join(f"| {' | '.join(row)} |" for row in rows)
-        for name, rows in (
-            ("alone", map(show, alone)),
-            ("pairs", map(show_pair, pairs)),
-            ("cascades", map(show_cascade, cascades)),
-            ("looks", map(show_looks, looks)),
-        )
-    }
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{TEXT.format(draws=draws, **tables)}\n{END}{after}", encoding="utf-8")
+    text = TEXT.format(
+        draws=draws,
+        alone=write_rows(map(show, alone)),
+        pairs=write_rows(map(show_pair, pairs)),
+        cascades=write_rows(map(show_cascade, cascades)),
+        looks=write_rows(map(show_looks, looks)),
+    )
+    PAGE.write(text)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""``help`` explains each parameter of every public class, in the words of the source."""
+"""``help`` explains each parameter of every public class and function, in the words of the source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from adjudge.ledger import LedgerError
 from kit.public import PACKAGES, read_stub
 
 
-def read_arguments(kind: type) -> dict[str, str]:
+def read_arguments(kind: Any) -> dict[str, str]:
     """The parameters that a docstring explains under ``Args:``, in order."""
     section = (inspect.getdoc(kind) or "").partition("Args:\n")[2].partition("\n\n")[0]
     entries = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", section, re.MULTILINE)
@@ -56,6 +56,34 @@ def test_every_parameter_is_explained(package: str):
         open_ended += [f"{name}.{item}" for item, text in arguments.items() if not text.endswith(".")]
 
     assert (unlike, open_ended) == ({}, [])
+
+
+def list_functions(package: str) -> dict[str, Any]:
+    """The functions of a package, as users import them; the twin without a loop is explained by the other."""
+    loaded = importlib.import_module(package)
+    values = {name: getattr(loaded, name) for name in read_stub(package)}
+    return {
+        name: value
+        for name, value in values.items()
+        if inspect.isroutine(value) and name.removesuffix("_sync") not in values.keys() - {name}
+    }
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_parameter_of_a_function_is_explained(package: str):
+    """Under ``Args:``, or in the text by its name; ``**options`` stand for those of another function."""
+    unexplained = []
+    for name, function in list_functions(package).items():
+        text, arguments = inspect.getdoc(function) or "", read_arguments(function)
+        unexplained += [
+            f"{name}({parameter.name})"
+            for parameter in inspect.signature(function).parameters.values()
+            if parameter.kind is not parameter.VAR_KEYWORD
+            and parameter.name not in arguments
+            and re.search(rf"``{parameter.name}\b", text) is None
+        ]
+
+    assert unexplained == []
 
 
 def test_help_prints_them():

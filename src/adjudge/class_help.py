@@ -15,7 +15,7 @@ _HEADING = "\n\nArgs:\n"
 def add_help(kind: type[object]) -> None:
     """Give a class of this package a ``__doc__`` that explains its parameters."""
     text = vars(kind).get("__doc__")
-    # Where the metaclass is another, pydoc takes what stands in the class for its text.
+    # Where the metaclass is another, pydoc shows the class attribute itself.
     if type(kind) is type and isinstance(text, str) and kind.__module__.startswith("adjudge."):
         type.__setattr__(kind, "__doc__", _Help(kind, text))
 

@@ -14,23 +14,24 @@ from kit.cli import Line
 
 
 def list_paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The words that call each command, those in groups included."""
+    """The words that call each command, and each group before its own commands."""
     names = getattr(command, "list_commands", None)
-    if names is None:
-        yield path
-        return
-    for name in names(None):
+    yield path
+    for name in names(None) if names is not None else ():
         yield from list_paths(command.get_command(None, name), (*path, name))
 
 
-PATHS = list(list_paths(command_lines.find_group()))
+EVERY_PATH = list(list_paths(command_lines.find_group()))
+"""The program, its groups and its commands."""
+PATHS = [path for path in EVERY_PATH if not any(other[:-1] == path for other in EVERY_PATH if other)]
+"""The commands, which take options of their own."""
 
 
-@pytest.mark.parametrize("path", PATHS, ids=" ".join)
+@pytest.mark.parametrize("path", EVERY_PATH, ids=lambda path: " ".join(path) or "adjudge")
 def test_a_help_begins_with_an_example_that_is_accepted(
     line: Line, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...]
 ):
-    """The first line below the usage is a call of this very command, which fits 80 columns and parses."""
+    """The first line below the usage is a call of this command, or of one of its own; it fits 80 columns and parses."""
     monkeypatch.setenv("COLUMNS", "80")
     _, example, *_ = line(*path, "--help").out.split("\n\n")
     program, *words = shlex.split(example.strip().removeprefix("$ "))

@@ -307,6 +307,39 @@ def test_a_field_that_is_not_there_is_an_error(path):
         read_one(ROW, fields={"content": "gold", "reference": path})
 
 
+@pytest.mark.parametrize("name", ["output", "answer", "response", "completion"])
+def test_the_one_field_with_a_name_for_the_content_is_the_content(name):
+    """All else is read as if it had been mapped: fields of the usual names count, others are metadata."""
+    case = read_one({name: "A", "task": "T", "question": "Q"})
+
+    assert (case.content, case.task, case.metadata) == ("A", "T", {"question": "Q"})
+
+
+def test_a_field_called_content_is_the_content_whatever_else_there_is():
+    """And the others are then no fields of a case, in a file that was written for adjudge."""
+    with pytest.raises(UsageError, match="'answer'"):
+        read_one({"content": "C", "answer": "A"})
+    assert read_one({"content": "C", "answer": "A"}, fields={"task": "answer"}).content == "C"
+
+
+def test_two_fields_with_a_name_for_the_content_are_an_error(tmp_path):
+    """Also where bad rows are skipped: it is about the whole file."""
+    dataset = open_dataset(write(tmp_path, {"answer": "A", "output": "B"}), on_bad_row="skip")
+
+    with pytest.raises(UsageError, match="line 1: 'output' and 'answer' may each be the content") as caught:
+        list(dataset)
+    assert caught.value.argument == "fields"
+    assert read_one({"answer": "A", "output": "B"}, fields={"content": "output"}).content == "B"
+
+
+def test_the_first_row_says_which_field_is_the_content(tmp_path):
+    """So no later row chooses another field for itself."""
+    dataset = open_dataset(write(tmp_path, {"answer": "A"}, {"output": "B"}), on_bad_row="skip")
+
+    assert [case.content for case in dataset] == ["A"]
+    assert "the row has no 'answer'" in dataset.bad_rows[0].why
+
+
 def test_a_field_cannot_be_lost_in_the_metadata():
     """Where the row's metadata have a member of the same name."""
     with pytest.raises(UsageError, match=r"'qid' .* rename one"):

@@ -83,7 +83,21 @@ def test_a_column_that_is_not_there_is_an_error_at_once(library, require):
     with pytest.raises(UsageError, match="there is no column 'gld'; did you mean 'gold'"):
         Dataset.of(make(library, COLUMNS, require), fields=FIELDS | {"reference": "gld"})
     with pytest.raises(UsageError, match="no column is the content"):
-        Dataset.of(make(library, COLUMNS, require))
+        Dataset.of(make(library, {"text": ["A"], "label": [True]}, require))
+    with pytest.raises(UsageError, match="'answer' and 'response' may each be the content"):
+        Dataset.of(make(library, COLUMNS | {"response": ["C", "D"]}, require))
+
+
+@LIBRARIES
+def test_a_column_with_a_name_for_the_content_is_the_content(library, require, caplog: pytest.LogCaptureFixture):
+    """Where no other is: the words that make a parameter of a function the content. The log says so, once."""
+    dataset = Dataset.of(make(library, COLUMNS, require), name="rated", fields={"id": "qid"})
+
+    for _ in range(2):
+        assert [(case.id, case.content) for case in dataset] == [("1", "A"), ("2", "B")]
+    assert [record.getMessage() for record in caplog.records] == [
+        "rated: the content is 'answer', by its name; fields['content'] (--content) takes another one"
+    ]
 
 
 @LIBRARIES

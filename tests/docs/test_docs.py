@@ -31,7 +31,6 @@ PARSED = {
     "docs/batch.md": "asks a provider's batches, which take up to a day",
     "docs/calibrate.md": "needs a run that people labelled",
     "docs/certificates.md": "needs a run that people labelled",
-    "docs/cli.md": "shows replies of several models about files of the reader's",
     "docs/config.md": "judges files of the reader's by the models of a whole configuration",
     "docs/gate.md": "names a request by an id that differs each time",
     "docs/hook.md": "changes the settings of coding agents in the home folder",
@@ -121,6 +120,42 @@ def test_shell_blocks_run(page: Path, bare: Path, model: ExampleModel):
 
     assert in_shell > 0
     assert docs.run_page(blocks, bare, model.begin, make_shell(bare)) == in_shell + sum(block.runs for block in blocks)
+
+
+@pytest.mark.parametrize("name", sorted(docs.SHOWN_WHOLE))
+def test_every_output_that_newcomers_see_is_compared(name: str):
+    """A block of text is what a command before it printed, a file, or a help text that a script writes."""
+    blocks = docs.read_blocks(house.ROOT / name)
+    helps = "Usage: adjudge"
+    loose = [block.where for block in blocks if block.language in {"", "text"} and not block.title]
+
+    assert [block.where for block in blocks if block.where in loose and not block.text.startswith(helps)] == []
+    assert name not in PARSED
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_right"),
+    [
+        ("a\nb 12 c\nd\n", True),
+        ("a\nb ... c\nd\n", True),
+        ("a\n...\n", True),
+        ("...\nd\n", True),
+        ("a\n...\nb 12 c\nd\n", True),
+        ("a\nd\n", False),
+        ("a\nb 12 c\n", False),
+        ("a\nb ... c\nd\ne\n", False),
+    ],
+)
+def test_an_output_is_shown_whole_on_the_pages_of_newcomers(shown: str, is_right: bool):
+    """What is left out is a line of three dots, and in a line they stand for what differs each time."""
+    (block,) = docs.parse_blocks(house.ROOT / "README.md", f'```text title="{docs.OUTPUT}"\n{shown}```\n')
+    printed = "a\n\nb  12 c\nd\n"
+
+    if is_right:
+        docs.check_output(block, printed)
+    else:
+        with pytest.raises(AssertionError, match="README"):
+            docs.check_output(block, printed)
 
 
 def test_a_page_is_only_read_where_it_could_run():

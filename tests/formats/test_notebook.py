@@ -121,17 +121,18 @@ def test_a_frame_is_judged_and_a_run_becomes_one(tmp_path: Path):
 
 
 def test_the_content_s_column_is_found_as_in_a_file(tmp_path: Path):
-    """The column ``content``, or the one that ``fields`` names, in a frame as at a path; the error says how."""
+    """The column ``content``, one with a name for it, or the one that ``fields`` names, in a frame as at a path."""
     require("pandas", find_spec("pandas"), "pip install pandas")
     import pandas as pd
 
     frame, path = pd.DataFrame(FRAME), tmp_path / "data.csv"
     frame.to_csv(path, index=False)
     for source in (frame, str(path)):
-        with pytest.raises(UsageError, match=r"no column is the content.*fields\['content'\]"):
-            run(source, polite, criteria="Is polite.").finish_sync()
-        done = run(source, polite, criteria="Is polite.", fields={"content": "answer"}).finish_sync()
-        assert [item.case.content for item in done.items()] == FRAME["answer"]
+        for fields in (None, {"content": "answer"}):
+            done = run(source, polite, criteria="Is polite.", fields=fields).finish_sync()
+            assert [item.case.content for item in done.items()] == FRAME["answer"]
+    with pytest.raises(UsageError, match=r"no column is the content.*fields\['content'\]"):
+        run(frame.rename(columns={"answer": "text"}), polite, criteria="Is polite.").finish_sync()
     plain = pd.DataFrame(FRAME | {"content": ["Thank you.", "Thanks."]})
     assert run(plain, polite, criteria="Is polite.").finish_sync().counts["passed"] == 2
     with pytest.raises(UsageError, match="fields are for a path or a frame"):

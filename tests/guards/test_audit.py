@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from adjudge import Approvals, Decision, Gate, Ledger, UsageError
-from adjudge.guards import Audit, Monitor, Webhook, read_monitor, reset_monitor
+from adjudge.guards import Audit, Monitor, Webhook, read_monitor, reset_monitor, verify_webhook
 from kit.audited import EVERY, Reporting, answer, label, make_gate, start_answering, use
 from kit.gates import GOOD
 from kit.judges import complaint, names
@@ -499,3 +499,32 @@ def test_a_webhook_tells_audits_from_requests_that_something_waits_for(file: str
     asyncio.run(go())
 
     assert sorted(receiver.events) == [("audit.closed", "approved"), ("audit.requested", "open")]
+
+
+def test_a_webhook_is_notified_once_of_what_audits_show(file: str):
+    """With the sentence and what to do, and nothing of any content; two processes send an alarm under one id."""
+    receiver = Receiver()
+
+    async def go() -> None:
+        async with (
+            serve(receiver),
+            Ledger(file) as ledger,
+            Approvals(ledger, webhook=Webhook(receiver.url, secret=KEY)) as approvals,
+        ):
+            gate = make_gate(ledger, approvals)
+            await label(gate, approvals, [False] * 8)
+            for reader in (gate, gate, make_gate(ledger, approvals)):  # the last one as another process would
+                assert (await reader.read_monitor()).alarm
+
+    asyncio.run(go())
+
+    sent = [(headers["webhook-id"], verify_webhook(headers, body, KEY)) for headers, body in receiver.got]
+    alarms = [(ident, event["data"]) for ident, event in sent if event["type"] == "monitor.changed"]
+    assert len(alarms) == 2
+    assert len({ident for ident, _ in alarms}) == 1
+    data = alarms[0][1]
+    assert (data["gate"], data["verdict"], data["labels"], data["bad"]) == ("answers", "alarm", 4, 4)
+    assert names(data["sentence"], "4 of 4", "should have been stopped")
+    assert "adjudge monitor answers --reset" in data["advice"]
+    assert "planted" not in data
+    assert not any("content 0" in str(event) for _, event in sent)

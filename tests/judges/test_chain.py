@@ -7,7 +7,7 @@ import gc
 
 import pytest
 
-from adjudge import Judge, JudgeChain, JudgeResult, Rubric, Usage, UsageError
+from adjudge import Gate, Judge, JudgeChain, JudgeResult, Rubric, Usage, UsageError
 from adjudge.testing import ScriptedModel
 from kit.judges import YES, Seat, failed, passed, silent, summarise
 from kit.loops import VirtualLoop, run_virtual
@@ -65,6 +65,17 @@ def test_seats_may_be_anything_that_can_judge():
 
     assert chain.names == ("function", "pair", "adapter", "yes", "j", "inner", "own")
     assert asyncio.run(chain.ask("Is it good?")).passed
+
+
+@pytest.mark.parametrize("inner", [Judge("rules"), JudgeChain(["rules"])], ids=["judge", "chain"])
+def test_a_pair_of_a_name_and_a_judge_is_an_error(inner: Judge | JudgeChain):
+    """Its evaluate would be asked with a prompt, as a model's, and every answer would be an error."""
+    complaint = r"a pair is \(name, function\).*'careful'.*Judge\(\.\.\., name="
+
+    with pytest.raises(UsageError, match=complaint):
+        JudgeChain([("careful", inner)])  # type: ignore[list-item]
+    with pytest.raises(UsageError, match=complaint):
+        Gate("answers", rubric="security", judge=("careful", inner))  # type: ignore[arg-type]
 
 
 def test_the_deciding_seat_is_shown():

@@ -67,3 +67,11 @@ def open_chromium(*flags: str) -> Iterator[Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             gc.collect()
+
+
+def note_faults(page: Any, url: str, faults: list[str]) -> None:
+    """Note when a page of a server opens a dialog, breaks its policy, asks another host or has an error in a script."""
+    page.on("dialog", lambda dialog: (faults.append("a dialog"), dialog.dismiss()))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda message: faults.append(message.text) if "Content Security" in message.text else None)
+    page.on("request", lambda asked: faults.append(asked.url) if not asked.url.startswith(url) else None)

@@ -720,6 +720,8 @@ CAUSES: Sequence[Callable[[], object]] = (
     lambda: read('{"id": "a", "content": 1}\n{"id": "a", "content": 2}\n'),
     lambda: read('{"content": "a"}\n{"content": "\udcff"}\n'),
     lambda: read("id,text\n", "c.csv"),
+    lambda: read("answer,output\nx,y\n", "c.csv"),
+    lambda: JudgeChain([("careful", Judge("rules"))]),  # type: ignore[list-item]
     lambda: read("answer,gold\nx,y\n", "c.csv", fields={"content": "anser"}),
     read_twice,
     lambda: read_one({"answer": "x", "qid": 1, "metadata": {"qid": 2}}, {"content": "answer"}),
@@ -1006,6 +1008,7 @@ CAUSES: Sequence[Callable[[], object]] = (
     lambda: shell("rubric check gone.yaml", put_rubrics),
     lambda: shell("juge"),
     lambda: shell("rubric list extra"),
+    lambda: shell("ledger verify a.db"),
     lambda: shell("rubric show"),
     lambda: shell("judge x --timeout"),
     lambda: shell("demo --jsn"),

@@ -114,6 +114,15 @@ def find_token(client: httpx.Client, path: str = "/signin") -> str:
     return token[1]
 
 
+def sign_in(page: Any, name: str, path: str) -> None:
+    """Sign somebody in on a page of a browser, and wait until the page that they asked for is there."""
+    page.goto(f"/signin?next={path}")
+    page.fill("#name", name)
+    page.fill("#password", PASSWORD)
+    page.click("button.main-act")
+    page.wait_for_url(lambda url: "/signin" not in url)
+
+
 def approve(client: httpx.Client, ident: str, **changes: Any) -> httpx.Response:
     """Look at a request over HTTP, and approve it as it was shown."""
     shown = client.get(f"/v1/approvals/{ident}").json()["shown"]

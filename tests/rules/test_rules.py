@@ -137,6 +137,46 @@ def test_json_schema_reads_the_draft_its_schema_names():
         as_rule({"json_schema": positions})
 
 
+AMOUNT = {"type": "object", "properties": {"amount": {"maximum": 100}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "warning"),
+    [
+        (AMOUNT, 'properties.amount has maximum and no type, so every value that is no number passes it; add "type":'),
+        (
+            {"minimum": 2.5},
+            'the schema has minimum and no type, so every value that is no number passes it; add "type":',
+        ),
+        ({"$defs": {"tag": {"pattern": "^a"}}, "$ref": "#/$defs/tag"}, "$defs.tag has pattern and no type"),
+        ({"type": "array", "items": {"required": ["a"]}}, "items has required and no type"),
+        ({"properties": {"a": {"maxItems": 3}}}, "beside properties (2 parts of the schema have none"),
+        ({"anyOf": [{"type": "null"}, {"minLength": 7}]}, "anyOf[1] has minLength and no type"),
+        ({"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, None),
+        ({"type": "object", "not": {"required": ["a"]}, "if": {"required": ["b"]}}, None),
+        ({"properties": {"a": {"$ref": "#/$defs/b", "minimum": 0}}, "type": "object", "$defs": {"b": {}}}, None),
+        ({"enum": [1, 2], "maximum": 3}, None),
+        (True, None),
+    ],
+)
+def test_a_schema_that_other_types_pass_is_warned_of(schema, warning, caplog: pytest.LogCaptureFixture):
+    """It limits numbers, and lets the text "5000" through. The part is named, with the line to add, once."""
+    for _ in range(2):
+        as_rule({"json_schema": schema})
+
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == (warning is not None)
+    assert warning is None or warning in messages[0]
+
+
+@pytest.mark.parametrize("options", [{"absent": True}, {"within": True}])
+def test_a_missing_type_that_lets_nothing_through_is_no_matter(options, caplog: pytest.LogCaptureFixture):
+    """What must not fit is refused more often; within a text only objects are looked at."""
+    as_rule({"name": "json_schema", "schema": {"required": ["total"]}, **options})
+
+    assert caplog.records == []
+
+
 @pytest.mark.parametrize(
     "schema",
     [

@@ -25,20 +25,20 @@ def test_bad_data_end_the_run_and_what_was_judged_stays(tmp_path: Path):
 def test_a_run_that_never_came_to_a_case_leaves_nothing_in_the_way(tmp_path: Path):
     """The column has another name: the same command, put right, begins, and is not told to go on with anything."""
     path, out = tmp_path / "cases.csv", tmp_path / "run"
-    path.write_text("answer\ngood\n")
+    path.write_text("text\ngood\n")
 
     running = run(path, Judge(Words()), criteria="Is kind.", out=out)
     with pytest.raises(UsageError, match="no column is the content"):
         running.finish_sync()
     assert not out.exists()
 
-    assert do(open_dataset(path, fields={"content": "answer"}), out=out).counts["passed"] == 1
+    assert do(open_dataset(path, fields={"content": "text"}), out=out).counts["passed"] == 1
 
 
 def test_a_folder_that_was_there_stays(tmp_path: Path):
     """A run that came to nothing takes away what it has put there, and no more."""
     path, out = tmp_path / "cases.csv", tmp_path / "run"
-    path.write_text("answer\ngood\n")
+    path.write_text("text\ngood\n")
     out.mkdir()
 
     with pytest.raises(UsageError, match="no column is the content"):
@@ -51,7 +51,7 @@ def test_a_run_that_goes_on_is_never_taken_away(tmp_path: Path):
     path, out = tmp_path / "cases.csv", tmp_path / "run"
     path.write_text("content\ngood\n")
     do(path, out=out)
-    path.write_text("answer\ngood\n")
+    path.write_text("text\ngood\n")
 
     with pytest.raises(UsageError, match="no column is the content"):
         do(path, out=out, resume=True)

@@ -16,6 +16,7 @@ import pytest
 
 from adjudge import Case, Judge, JudgeChain, JudgeResult, Question, Rubric, Usage, UsageError, open_run, run
 from adjudge.models import Reply, Request
+from adjudge.report import make_report, render_markdown
 from adjudge.runs import Progress
 from adjudge.testing import ScriptedModel
 from kit.judges import Plain, Seat
@@ -425,6 +426,31 @@ def test_usage_is_summed_and_unknown_costs_are_unknown():
     mixed = do(["priced 1", "other"], Judge(Plain(answer)))
     assert mixed.usage.cost_usd is None
     assert (mixed.summary["known_cost_usd"], mixed.summary["unknown_costs"]) == (0.5, 1)
+
+
+def is_long(content: str) -> bool:
+    return len(content) > 3
+
+
+@pytest.mark.parametrize("judge", [Judge(is_long), JudgeChain([Judge(is_long), ("b", is_long)])])
+def test_the_cost_of_a_run_in_code_is_not_unknown(judge: Any):
+    """No model was asked, so there is nothing that nobody knows; nor does the report say anything of cost."""
+    done = do(["good", "bad"], judge)
+
+    assert (done.counts["passed"], done.counts["failed"]) == (1, 1)
+    assert (done.summary["known_cost_usd"], done.summary["unknown_costs"]) == (None, 0)
+    assert make_report(done).cost.unknown == 0
+    written = render_markdown(make_report(done))
+    assert "median time" in written
+    assert "input tokens" not in written
+
+
+def test_the_cost_of_a_model_that_reports_none_is_unknown():
+    """One seat of a chain that may have been paid is enough."""
+    model = ScriptedModel({"criteria": [{"reasoning": "", "score": 0.9}]})
+    done = do(["good"], JudgeChain([("model", model), ("code", is_long)], strategy="majority"))
+
+    assert (done.summary["unknown_costs"], make_report(done).cost.unknown) == (1, 1)
 
 
 @pytest.mark.parametrize(

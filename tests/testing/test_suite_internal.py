@@ -70,7 +70,13 @@ def test_a_cost_that_is_partly_unknown_is_not_a_sum():
 
     assert "2,000 tokens in, 20 out, cost $0.2500 and unknown for 1" in summarise([priced, unpriced])
     assert "1,000 tokens in, 10 out, cost $0.2500" in summarise([priced])
-    assert "tokens unknown, cost unknown" in summarise([describe(make()) | {"test": "c"}])
+    timed_out = describe(make(outcome="undecided", undecided_because="timeout", score=None)) | {"test": "c"}
+    assert "tokens unknown, cost unknown" in summarise([timed_out])
+
+
+def test_nothing_is_said_of_cost_where_functions_judged():
+    """They report no usage, and no model was asked."""
+    assert [line for line in summarise([describe(make()) | {"test": "a"}]) if "cost" in line] == []
 
 
 def test_a_report_carries_neither_content_nor_reasoning():

@@ -71,11 +71,12 @@ def _compare(path: str, before: Snapshot, after: Snapshot, full: Collection[str]
 def _describe(change: _Change) -> str:
     """Describe in lines what no drawing of texts shows: kinds, permissions, links, digests."""
     old, new = change.before, change.after
+    entry = new or old
     lines = []
     if old is not None and new is not None and old.kind != new.kind:
         lines.append(f"was a {old.kind}, is a {new.kind}")
-    elif (new or old) is not None and (new or old).kind != "file":  # type: ignore[union-attr]
-        lines.append(f"a {(new or old).kind}")  # type: ignore[union-attr]
+    elif entry is not None and entry.kind != "file":
+        lines.append(f"a {entry.kind}")
     if old is not None and new is not None and old.mode != new.mode:
         lines.append(f"mode {old.mode:o} -> {new.mode:o}")
     elif new is not None and old is None and new.mode & 0o111 and new.kind == "file":

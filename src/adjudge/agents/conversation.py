@@ -1,6 +1,6 @@
 """A conversation that a program hands over as task, context or content: its messages read as the steps of a run.
 
-Whoever wrote the messages may want something in them to be overlooked. So what no step holds is listed too, with its
+The author of the messages may want something in them to be overlooked. So what no step holds is listed too, with its
 place: a part of a kind that is not known here, a member that no maker writes, a result of a call that is not there.
 """
 
@@ -60,7 +60,7 @@ _OPTIONAL = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """Messages as a run, and what stands in them beside its steps."""
+    """Messages as a run, and their members that are in no step."""
 
     run: AgentRun
     kind: Literal["messages", "run", "excerpt"] = "messages"
@@ -70,7 +70,7 @@ class Conversation:
     begins: tuple[int, ...] = ()
     """The place of the first step of each message; of a run, nothing."""
     beside: tuple[tuple[str, str], ...] = ()
-    """Places in the messages, such as ``[3].name``, each with what stands there."""
+    """Places in the messages, such as ``[3].name``, each with its text."""
 
 
 def read_conversation(value: Any) -> Conversation | None:
@@ -220,7 +220,7 @@ _DEEPEST = 8
 
 
 def _list_beside(value: Any, shown: _Shown) -> Iterator[tuple[str, str]]:
-    """Yield what stands in messages and in no step, in order, each with its place."""
+    """Yield what messages have that is in no step, in order, each with its place."""
     waiting: list[tuple[int, str, str, Any]] = [(0, "", "", value)]
     while waiting:
         depth, path, name, part = waiting.pop()

@@ -27,7 +27,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class CallPart:
-    """A call that a message asks for; its members are what stands there, of whatever type."""
+    """A call that a message asks for; its members are as they were read, of whatever type."""
 
     tool: Any
     arguments: Any
@@ -60,7 +60,7 @@ class Message:
     role: Role
     parts: tuple[MessagePart, ...]
     speaker: str = ""
-    """The role as it stands there; empty where none does."""
+    """The role as it is written; empty where there is none."""
 
 
 _ROLES: Mapping[str, Role] = {
@@ -131,7 +131,7 @@ def read_messages(value: Any, *, role: str) -> tuple[Message, ...] | None:
 
 
 def _is_message(value: dict[str, Any]) -> bool:
-    """Return whether an object is a message, or a part of one that stands by itself."""
+    """Return whether an object is a message, or a part of one without its message."""
     is_message = "role" in value and (
         "content" in value or "tool_calls" in value or isinstance(value.get("parts"), list)
     )

@@ -78,7 +78,7 @@ def open_members(value: Any) -> dict[str, Any]:
 
 
 def pick(value: Any, *names: str) -> Any:
-    """Return what stands below some names, one in the other; ``None`` where there is nothing."""
+    """Return the value at some names, one in the other; ``None`` where there is nothing."""
     for name in names:
         value = open_members(value).get(name)
     return value
@@ -115,7 +115,7 @@ def _read_messages(value: Any, role: str, transcript: Transcript) -> tuple[Messa
 
 
 def _open_message(value: Any, transcript: Transcript) -> dict[str, Any]:
-    """Return a message in the form of Chat Completions; where a text stands twice in it, it is read once."""
+    """Return a message in the form of Chat Completions; a text that it holds twice is read once."""
     members = open_members(pick(value, "message"))
     parts = [_open_part(part) for part in _list_numbered(members.get("contents"), transcript)]
     calls = [pick(call, "tool_call") for call in _list_numbered(members.get("tool_calls"), transcript)]

@@ -79,7 +79,7 @@ class Trace:
 
 
 def index_spans(spans: Sequence[Span], transcript: Transcript) -> dict[str, Span]:
-    """Return spans by their ids; one that stands there twice is a problem."""
+    """Return spans by their ids; an id that occurs twice is a problem."""
     indexed = {span.id: span for span in spans}
     if len(indexed) != len(spans):
         transcript.report("a span stands there twice")

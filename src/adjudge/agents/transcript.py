@@ -82,8 +82,7 @@ class Transcript:
             named = quote(call_id, 60) if isinstance(call_id, str) else "no call"
             self.report(f"a result is of {named}, which was not made before it")
             return
-        call = self.steps[place].call
-        assert call is not None  # noqa: S101 - for the type checker; only calls have places
+        call = self._get_call(place)
         if call.result is not None or call.error is not None:
             self.report(f"the call {quote(str(call_id), 60)} has two results")
             return
@@ -95,8 +94,7 @@ class Transcript:
     def note_failure(self, call_id: str, text: str, duration_ms: float | None) -> None:
         """Note what somebody else than the agent recorded of a call: its time, and with a text that it failed."""
         place = self._places[call_id]
-        call = self.steps[place].call
-        assert call is not None  # noqa: S101 - for the type checker; only calls have places
+        call = self._get_call(place)
         error = (call.result or call.error or text) if text else call.error
         self._change(place, duration_ms=duration_ms, error=error, result=None if error is not None else call.result)
 
@@ -163,9 +161,12 @@ class Transcript:
         self.steps.append(step)
 
     def _change(self, place: int, **changes: Any) -> None:
-        step = self.steps[place]
-        assert step.call is not None  # noqa: S101 - for the type checker; only calls are changed
-        self.steps[place] = replace(step, call=replace(step.call, **changes))
+        self.steps[place] = replace(self.steps[place], call=replace(self._get_call(place), **changes))
+
+    def _get_call(self, place: int) -> AgentCall:
+        call = self.steps[place].call
+        assert call is not None  # noqa: S101 - for the type checker; only calls have places
+        return call
 
 
 def read_arguments(value: Any) -> Any:

@@ -137,6 +137,9 @@ def _list_commands(error: Any) -> list[str]:
 
 _EXTRA = re.compile(r"got unexpected extra argument(?:\(s\)|s)? \((.*)\)", re.DOTALL)
 
+_LEDGER = re.compile(r"[\w.:/-]+(\.db|://[\w.:/-]+)")
+"""What looks like the address of a ledger, and nothing that a terminal or a shell could take for more."""
+
 _NUMBERS = {"float_parsing": "a number", "int_parsing": "a whole number", "int_from_float": "a whole number"}
 
 
@@ -156,5 +159,7 @@ def _explain_argument(error: Any) -> str:
         sentence = f"no such command '{named[1]}'" + (f"; did you mean '{near}'" if near else "")
     elif (extra := _EXTRA.fullmatch(sentence)) is not None:
         sentence = f"{show(extra[1])} is not expected here"
+        if _LEDGER.fullmatch(extra[1]) is not None and "--ledger" in _list_options(error):
+            sentence += f"; write --ledger {extra[1]}"
     path = error.ctx.command_path if getattr(error, "ctx", None) else "adjudge"
     return f"{sentence}; see {path} --help"

@@ -16,6 +16,8 @@ from adjudge.cli.command_list import COMMANDS, ListedCommand
 from adjudge.cli.option_sets import expand_sets
 from adjudge.errors import UsageError
 
+_FIRST_EXAMPLE = "$ adjudge demo"
+
 WIDEST = 160
 """Columns of a help text at most; it takes those of the terminal below that."""
 
@@ -45,13 +47,8 @@ class Command(TyperCommand):
         """Write the example first, on one line however narrow the terminal is, so that it can be copied."""
         del ctx
         paragraphs = cleandoc(self.help or "").split("\n\n")
-        examples = [paragraph for paragraph in paragraphs if paragraph.startswith("$ ")]
-        formatter.write_paragraph()
-        formatter.indent()
-        for example in examples:
-            formatter.write(f"{'':>{formatter.current_indent}}{example}\n\n")
-        formatter.write_text("\n\n".join(paragraph for paragraph in paragraphs if paragraph not in examples))
-        formatter.dedent()
+        examples = find_examples(self)
+        write_text(formatter, examples, "\n\n".join(paragraph for paragraph in paragraphs if paragraph not in examples))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write one section for each heading, and those without one last."""
@@ -71,6 +68,11 @@ class CommandGroup(TyperGroup):
         """List the parameters, each with a quick conversion."""
         return use_quick_conversion(super().get_params(ctx))
 
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write the example of its first command first."""
+        first = self.get_command(ctx, self.list_commands(ctx)[0])
+        write_text(formatter, find_examples(first), cleandoc(self.help or ""))
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write one section."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
@@ -85,6 +87,11 @@ class CommandLine(CommandGroup):
         """List the names, in the order of the help text."""
         del ctx
         return [command.name for command in _list_all()]
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write an example that needs nothing, without importing a command."""
+        del ctx
+        write_text(formatter, [_FIRST_EXAMPLE], self.help or "")
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import the command of a name; ``None`` where there is none."""
@@ -153,6 +160,21 @@ def _refuse_repeated(given: Iterable[Any]) -> None:
     for place, param in enumerate(single):
         if param in single[:place]:
             raise UsageError(f"{param.opts[0]} is given twice, and has one value; leave one of them out")
+
+
+def find_examples(command: Any) -> list[str]:
+    """Find the examples in the docstring of a command: the paragraphs that begin with ``$``."""
+    return [paragraph for paragraph in cleandoc(command.help or "").split("\n\n") if paragraph.startswith("$ ")]
+
+
+def write_text(formatter: Any, examples: Iterable[str], text: str) -> None:
+    """Write the beginning of a help text: examples, each on one line as it is, and what the command does."""
+    formatter.write_paragraph()
+    formatter.indent()
+    for example in examples:
+        formatter.write(f"{'':>{formatter.current_indent}}{example}\n\n")
+    formatter.write_text(text)
+    formatter.dedent()
 
 
 def write_section(formatter: Any, title: str, rows: Sequence[tuple[str, str]]) -> None:

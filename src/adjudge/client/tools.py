@@ -13,7 +13,7 @@ from adjudge.formats.json import is_json
 from adjudge.sync import make_sync_method
 from adjudge.tools.reuse import ToolHistory, digest_reuse
 from adjudge.tools.tool import EmergentTool, ToolCandidate, tool_digest
-from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ReuseVerdict, ReviewVerdict
+from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ReuseVerdict, ReviewVerdict, reject_creation
 
 T = TypeVar("T")
 
@@ -39,16 +39,7 @@ class RemoteEmergentJudge:
             verdict = await self._post("review", body, CreationVerdict.from_dict)
             self._check_digest(verdict.tool_digest, digest)
         except ServerError as error:
-            return CreationVerdict(
-                approved=False,
-                confidence=0.0,
-                safety=0.0,
-                correctness=0.0,
-                determinism=0.0,
-                bounded=0.0,
-                reasoning=str(error),
-                tool_digest=digest,
-            )
+            return reject_creation(str(error), digest)
         return verdict
 
     review_creation_sync = make_sync_method(review_creation)

@@ -16,6 +16,7 @@ from adjudge.config.modules import importing
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_seconds
 from adjudge.formats.json import nests_too_deeply
+from adjudge.guards.release_policy import read_release_policy
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.chain_outcome import Strategy
 from adjudge.judges.judge import Judge
@@ -184,6 +185,8 @@ class Opener:
                 for seat in names
             ]
             chain.setdefault("timeout", SEAT_SECONDS)
+            if "escalate_below" in chain:
+                chain["escalate_below"] = _read_escalation(chain["escalate_below"], self.config)
             return JudgeChain(seats, name=name, **chain)
 
     def _open_model(self, name: str, options: Mapping[str, Any], folder: Path | None) -> Model:
@@ -208,6 +211,13 @@ class Opener:
 def _open_function(name: str, options: Mapping[str, Any], folder: Path | None) -> Model:
     with importing(name, name, folder):
         return open_model(name, allow_python=True, **options)
+
+
+def _read_escalation(value: Any, config: Config) -> Any:
+    """Read the release policies that are named in the place of numbers, from the file's folder."""
+    if isinstance(value, list):
+        return [_read_escalation(bound, config) for bound in value]
+    return read_release_policy(config.resolve_path(value)) if isinstance(value, str) else value
 
 
 @contextmanager

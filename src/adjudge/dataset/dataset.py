@@ -120,12 +120,12 @@ class Dataset:
         self._folder = folder
         """The folder in which rows may name transcripts."""
         self._unit = unit
-        self._fields = fields or Fields()
-        self._mapped = frozenset([path for _, path in self._fields.mapped])
         self._skips = on_bad_row == "skip"
         self._checks_ids = check_ids
         self._label_map = check_label_map(label_map)
-        self._is_plain = self._fields.strict and not self._label_map
+        self._seeks_content = fields is not None
+        """True until a row has shown whether a field is the content by its name; importers say which one it is."""
+        self._set_fields(fields or Fields())
         self.reads_once = once
         """True if it can be read once only."""
         self._was_read = False
@@ -234,6 +234,8 @@ class Dataset:
     def _read_cases(self, reading: _Reading) -> Iterator[Case]:
         for line, row in self._read(reading.notes):
             reading.line = line
+            if self._seeks_content and isinstance(row, Mapping):
+                self._seek_content(row, line)
             try:
                 case = self._make_case(row)
                 if self._checks_ids:
@@ -242,6 +244,26 @@ class Dataset:
                 self._refuse(line, error, reading)
                 continue
             yield case
+
+    def _set_fields(self, fields: Fields) -> None:
+        self._fields = fields
+        self._mapped = frozenset([path for _, path in fields.mapped])
+        self._is_plain = fields.strict and not self._label_map
+
+    def _seek_content(self, row: Mapping[str, Any], line: int) -> None:
+        """Take the content from the field that has a name for it in the first row; all rows are then read so."""
+        self._seeks_content = False
+        try:
+            name = None if KEY in row and self._fields.strict else self._fields.find_content(row)
+        except UsageError as error:
+            raise error.within(f"{self.name}, {self._unit} {line}") from None
+        if name is not None:
+            self._set_fields(self._fields.take_content(name))
+            logger.warning(
+                "%s: the content is %s, by its name; fields['content'] (--content) takes another one",
+                flatten(self.name, 200),
+                show(name),
+            )
 
     def _make_case(self, row: Mapping[str, Any] | Case | UsageError) -> Case:
         if isinstance(row, Case):
@@ -319,7 +341,8 @@ def open_dataset(
         format: ``jsonl``, ``csv``, ``tsv``, ``json``, ``yaml`` or ``parquet``; by default the suffix tells, and
             standard input is ``jsonl``.
         fields: Which field is which part of a case: ``{"content": "answer", "label": "ok"}``. Use dots for fields
-            inside fields. ``None`` leaves a field of that name in the metadata.
+            inside fields. ``None`` leaves a field of that name in the metadata. Where nothing is the content, it is the
+            one field called ``output``, ``answer``, ``response`` or ``completion``, and the log says so.
         on_bad_row: ``"fail"`` raises for a row that is not a case; ``"skip"`` counts and lists it.
         check_ids: Whether to find repeated ids, which takes memory for every case.
         label_map: What the words of labels mean: ``{"yes": True, "no": False, "unsure": None}``, or numbers. Case does

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from adjudge.dataset.case import KEYS, OWN_KEYS, Case
@@ -13,6 +13,7 @@ from adjudge.dataset.label_map import WORDS, read_number
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.json import MOST_DEPTH, read_json
 from adjudge.formats.text import flatten, list_names, show, suggest
+from adjudge.models.function_signature import CONTENT_NAMES
 
 _AS_IS = frozenset((str, int, bool, type(None)))
 
@@ -157,13 +158,38 @@ class Fields:
                     f"there is no column {show(path)}{suggest(path, columns[:200])}; it has {list_names(columns)}",
                     argument="fields",
                 )
-        places = [place for place, _ in self.mapped] + [self._find_place(name) for name in columns]
-        if "content" not in [place[0] for place in places if place]:
+        if not self._has_content(columns) and self.find_content(columns) is None:
             raise UsageError(
                 f"no column is the content; say which of {list_names(columns)} is, with ",
                 Argument("fields['content']"),
                 argument="fields",
             )
+
+    def find_content(self, names: Iterable[str]) -> str | None:
+        """Find the field that is the content by its name, where neither a mapping nor a field ``content`` is.
+
+        The names are those that make a parameter of a function the content. ``None`` where no field has one. Raises
+        ``UsageError`` where two have: whichever it were, half of such files would be judged by the wrong one.
+        """
+        listed = tuple(names)
+        if "content" in self.taken or self._has_content(listed):
+            return None
+        likely = [name for name in CONTENT_NAMES if name in listed]
+        if len(likely) > 1:
+            raise UsageError(
+                f"{' and '.join(map(show, likely))} may each be the content; say which is, with ",
+                Argument("fields['content']"),
+                argument="fields",
+            )
+        return likely[0] if likely else None
+
+    def take_content(self, name: str) -> Fields:
+        """Return the mapping with the content taken from this field."""
+        return replace(self, mapped=(*self.mapped, (("content", None), name)), taken=self.taken | {"content"})
+
+    def _has_content(self, names: Iterable[str]) -> bool:
+        places = [place for place, _ in self.mapped] + [self._find_place(name) for name in names]
+        return any(place[0] == "content" for place in places if place)
 
     def _find_place(self, name: str) -> Place | None:
         if name in KEYS:

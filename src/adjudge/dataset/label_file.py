@@ -45,6 +45,9 @@ def load_labels(
     of cases to label (``adjudge plan --out``): its case is passed over, and so is a row whose value nobody filled in.
     Raises ``UsageError`` naming file, line, value and remedy for the first row that is not a label, and both lines
     where a person gives two values about the same.
+
+    * ``path``: The file to read.
+    * ``format``: The format of the file; by default its suffix tells.
     """
     return tuple(stream_labels(path, format=format, label_map=label_map, rater=rater))
 
@@ -142,6 +145,10 @@ def write_labels(
     The formats are ``jsonl``, ``json``, ``csv`` and ``tsv``. ``for_spreadsheet`` is as for ``write_cases``, because
     anybody may have written the comments. Raises ``UsageError`` if the file exists. If something goes wrong, no file is
     left.
+
+    * ``path``: The new file.
+    * ``labels``: What is written.
+    * ``format``: The format; by default the suffix of the file tells.
     """
     name = os.fspath(path)
     form, gz = find_format(name, format)

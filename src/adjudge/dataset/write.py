@@ -49,6 +49,10 @@ def write_cases(
 
     ``for_spreadsheet`` writes an apostrophe before cells of CSV and TSV that a spreadsheet would run as formulas. The
     apostrophe is read back as text. Raises ``UsageError`` for other formats.
+
+    * ``path``: The new file.
+    * ``cases``: What is written, such as a ``Dataset``.
+    * ``format``: The format; by default the suffix of the file tells.
     """
     name = os.fspath(path)
     form, gz = find_format(name, format)

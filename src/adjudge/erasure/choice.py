@@ -60,7 +60,7 @@ class Choice:
         """Return whether JSON that is not read yet can name it; quick, and true where that cannot be told."""
         if not self._is_plain:
             return True
-        return (self.text.encode() if isinstance(written, bytes) else self.text) in written  # type: ignore[operator] - both of one type
+        return self.text.encode() in written if isinstance(written, bytes) else self.text in written
 
     def find_name(self, node: object) -> str | None:
         """Find the member in which plain data name it, on its own and not as a part of a longer word."""

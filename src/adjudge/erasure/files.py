@@ -7,7 +7,6 @@ import os
 import re
 import secrets
 import stat
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -86,8 +85,8 @@ def _is_about(row: Mapping[str, Any], subjects: Collection[str]) -> bool:
     # Rows that earlier versions wrote say nothing of their subject, and the prompt has the content.
     request = row.get("request")
     user = request.get("user") if isinstance(request, Mapping) else None
-    found = _CONTENT.search(user) if isinstance(user, str) else None
-    return found is not None and digest_text(found[1].encode("utf-8", "replace").decode()) in subjects
+    match = _CONTENT.search(user) if isinstance(user, str) else None
+    return match is not None and digest_text(match[1].encode("utf-8", "replace").decode()) in subjects
 
 
 def forget_in_label_file(path: Path, choice: Choice, findings: Findings, *, dry_run: bool) -> None:
@@ -227,28 +226,18 @@ def find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases:
     """Find the cases of a run that are about the choice, and what else names it."""
     manifest = read_manifest(folder)
     store = RunStore(folder).open()
-    cases: dict[int, str] = {}
-    judged: set[str] = set()
-    named = Counter[str]()
     try:
-        for place, name, body in store.list_bodies():
-            judged.add(name)
-            members = _read(body)
-            if find_erased(members) is not None:
-                continue
-            if _is_case(members, choice):
-                cases[place] = name
-                findings.subjects.add(digest_content(members.get("content")))
-            elif choice.find_name(members) is not None:
-                named[name] += 1
+        cases, others = _divide_cases(store, choice, findings)
         chosen = set(cases.values())
+        named = [name for name, is_named in others.items() if is_named]
         for name, body in store.list_texts():
             if name not in chosen and choice.may_name(body) and choice.find_name(_read(body)) is not None:
-                named[name] += 1
+                named.append(name)
         erased = store.count_erased()
     finally:
         store.close()
-    _look_through_batches(folder, choice, findings, judged=judged - chosen, chosen=chosen)
+    named = list(dict.fromkeys(named))
+    _look_through_batches(folder, choice, findings, judged=others.keys() - chosen, chosen=chosen)
     findings.look += [NamedText(place="runs", where=f"{folder}, case {name}", what="names it") for name in named]
     ident = str(manifest["id"])
     findings.run_cases |= {(ident, name) for name in cases.values()}
@@ -260,6 +249,22 @@ def find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases:
     return RunCases(
         folder=folder, ident=ident, cases=cases, erased=erased, data=data if isinstance(data, str) else None
     )
+
+
+def _divide_cases(store: RunStore, choice: Choice, findings: Findings) -> tuple[dict[int, str], dict[str, bool]]:
+    """Divide the cases of a run: those that are about the choice by place, the others with whether they name it."""
+    cases: dict[int, str] = {}
+    others: dict[str, bool] = {}
+    for place, name, body in store.list_bodies():
+        members = _read(body)
+        if find_erased(members) is not None:
+            others[name] = False
+        elif _is_case(members, choice):
+            cases[place] = name
+            findings.subjects.add(digest_content(members.get("content")))
+        else:
+            others[name] = choice.find_name(members) is not None
+    return cases, others
 
 
 def _look_through_batches(

@@ -86,11 +86,7 @@ async def forget(order: Order, places: Places, *, dry_run: bool = False) -> Forg
     seq = None
     if chosen is not None and places.ledger is not None:
         if not dry_run:
-            # Found anew, in the transaction that erases: what came meanwhile is erased too.
-            findings.look = [each for each in findings.look if each.place not in ("ledger", "approvals")]
-            erasure = LedgerErasure(places.ledger, order, places.answers, findings.to_counts())
-            work = partial(erasure.erase, findings=findings)
-            chosen, seq = await places.ledger.transact(work, tables=make_key_table())
+            chosen, seq = await _erase_in_ledger(places.ledger, order, places, findings)
         describe_ledger(chosen, findings)
     verification = None if places.ledger is None else await _finish(places.ledger, findings, places, dry_run=dry_run)
     _list_out_of_reach(places, findings)
@@ -107,6 +103,18 @@ async def forget(order: Order, places: Places, *, dry_run: bool = False) -> Forg
         verified=None if verification is None else verification.valid,
         problem="" if verification is None else verification.detail,
     )
+
+
+async def _erase_in_ledger(
+    ledger: Ledger, order: Order, places: Places, findings: Findings
+) -> tuple[Chosen, int | None]:
+    """Erase in a ledger, and return what was erased and the entry that records it.
+
+    It is found anew, in the transaction that erases, so that what came meanwhile is erased too.
+    """
+    findings.look = [each for each in findings.look if each.place not in ("ledger", "approvals")]
+    erasure = LedgerErasure(ledger, order, places.answers, findings.to_counts())
+    return await ledger.transact(partial(erasure.erase, findings=findings), tables=make_key_table())
 
 
 _PLACES = ("ledger", "approvals", "kept answers", "kept replies", "recordings", "runs", "labels", "search index")
@@ -205,13 +213,13 @@ async def _finish(ledger: Ledger, findings: Findings, places: Places, *, dry_run
 def _list_out_of_reach(places: Places, findings: Findings) -> None:
     """List what no program can delete from here, each with what to do."""
     about = len(findings.results)
-    asked = (
+    provider_texts = (
         f"{about:,} decisions and results; what they keep is in your contract"
         if about
         else "what they keep is in your contract"
     )
     listed = [
-        OutOfReach(place="model providers", what=asked),
+        OutOfReach(place="model providers", what=provider_texts),
         OutOfReach(place="exports, saved reports", what="ask who has them"),
         OutOfReach(place="backups", what="not known; run this again after a restore"),
         OutOfReach(place="logs, mail, tickets", what="where your programs wrote it"),

@@ -151,7 +151,7 @@ def _find_requests(
     if not _has_table(connection, APPROVALS):
         return {}
     tables = make_approval_tables().tables
-    table, found = tables[APPROVALS], dict[str, str]()
+    table, statuses = tables[APPROVALS], dict[str, str]()
     statement = select(table.c.id, table.c.status, table.c.body).order_by(table.c.id)
     for ident, status, body in connection.execute(statement.execution_options(yield_per=_AT_ONCE)):
         is_known = ident in findings.approvals
@@ -160,12 +160,12 @@ def _find_requests(
         members = _read(body)
         if is_known or choice.is_subject(members.get("subject")) or any(map(choice.matches, _list_metadata(members))):
             if status in OPEN or members.get("message") or members.get("metadata"):
-                found[ident] = status
+                statuses[ident] = status
             findings.approvals.add(ident)
             findings.subjects.add(str(members.get("subject")))
         elif (where := choice.find_name(members)) is not None:
             named.append(NamedText(place="approvals", where=ident, what=f"names it in {where}"))
-    return found
+    return statuses
 
 
 def _find_related(connection: Connection, findings: Findings) -> dict[int, str]:
@@ -173,7 +173,7 @@ def _find_related(connection: Connection, findings: Findings) -> dict[int, str]:
     from sqlalchemy import select
 
     table, columns = make_table(), make_column_tables().tables[ENTRY_COLUMNS]
-    found: dict[int, str] = {}
+    kinds: dict[int, str] = {}
     for among in (
         *_split(columns.c.approval, findings.approvals),
         *_split(columns.c.result, findings.results),
@@ -181,8 +181,8 @@ def _find_related(connection: Connection, findings: Findings) -> dict[int, str]:
     ):
         statement = select(table.c.seq, table.c.kind).join(columns, columns.c.seq == table.c.seq)
         rows = connection.execute(statement.where(among, table.c.kind.not_in(KEPT), table.c.payload.is_not(None)))
-        found |= {row.seq: row.kind for row in rows}
-    return found
+        kinds |= {row.seq: row.kind for row in rows}
+    return kinds
 
 
 def _find_alike(connection: Connection, findings: Findings, entries: Mapping[int, str]) -> list[NamedText]:
@@ -208,9 +208,9 @@ def _find_answers(connection: Connection, choice: Choice, findings: Findings, an
     ids = findings.approvals | findings.results
     for row in connection.execute(answers.select().where(answers.c.body.is_not(None))):
         members = _read(bytes(row.body))
-        own = {members.get("id"), members.get("approval_id"), _get(members.get("result"), "id")}
+        answer_ids = {members.get("id"), members.get("approval_id"), _get(members.get("result"), "id")}
         is_chosen = any(map(choice.matches, _list_metadata(members))) or choice.is_subject(members.get("subject"))
-        if is_chosen or ids & {value for value in own if isinstance(value, str)}:
+        if is_chosen or ids & {value for value in answer_ids if isinstance(value, str)}:
             yield row.digest
 
 

@@ -1,6 +1,6 @@
 """JSON read with the place of each value in its text, so that it can be shown as it is written there.
 
-A number keeps its digits, a name that stands twice is there twice, and a passage of the text can be found again in the
+A number keeps its digits, a name that occurs twice is kept twice, and a passage of the text can be found again in the
 values that it runs through.
 """
 
@@ -73,8 +73,8 @@ def flatten_json(text: str) -> str:
 
 def decode_text(text: str, node: JsonNode) -> str:
     """Return what a node of kind ``text`` says."""
-    said: str = json.loads(text[node.start : node.end])
-    return said
+    decoded: str = json.loads(text[node.start : node.end])
+    return decoded
 
 
 def find_decoded(text: str, node: JsonNode, place: int) -> int:

@@ -1,7 +1,7 @@
 """The look of runs, reports, measurements and verdicts in a notebook: a line, facts, and a short table.
 
-What is shown was written by judges, people and whoever wants to pass. So everything is escaped and cleaned of control
-and direction marks, there is no script and no style, and the size is bounded whatever the values are.
+What is shown was written by judges, people and the authors of content, who may want to deceive. So everything is
+escaped and cleaned of control and direction marks, there is no script and no style, and the size is bounded.
 """
 
 from __future__ import annotations

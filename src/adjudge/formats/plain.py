@@ -7,6 +7,7 @@ never fails for what they hold: what JSON has no form for is written as its text
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -121,3 +122,8 @@ def encode(plain: Any) -> bytes:
         return msgspec.json.encode(plain)
     except UnicodeEncodeError:
         return json.dumps(plain).encode()
+
+
+def digest_description(described: Mapping[str, Any] | None) -> str | None:
+    """Compute the SHA-256 of plain data, in hexadecimal."""
+    return None if described is None else hashlib.sha256(encode(to_plain(described))).hexdigest()

@@ -131,10 +131,10 @@ class SqliteFile:
         with self._reading() as connection:
             return connection.execute(query, named or values).fetchall()
 
-    def ask_one(self, query: str) -> dict[str, Any]:
+    def ask_one(self, query: str, /, **named: object) -> dict[str, Any]:
         """Return the only row of a query, by the names of its columns."""
         with self._reading() as connection:
-            cursor = connection.execute(query)
+            cursor = connection.execute(query, named)
             return dict(zip([column[0] for column in cursor.description], cursor.fetchone(), strict=True))
 
     def stream(self, query: str) -> Iterator[tuple[Any, ...]]:

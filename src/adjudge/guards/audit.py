@@ -5,19 +5,17 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_functions, check_seconds, check_share, is_finite
 from adjudge.formats.text import flatten, show
 from adjudge.guards.decision import Decision
 from adjudge.guards.monitor import MOST_MODELS, Monitor, MonitorReader
+from adjudge.guards.pending_store import PendingStore
 from adjudge.hooks import call_safely, logger, notify
 from adjudge.ledger.columns import AUDIT_FAILED, MODEL_CHANGED
 from adjudge.result import JudgeChainResult, JudgeResult
-
-if TYPE_CHECKING:
-    from adjudge.guards.approval.approvals import Approvals
 
 AUDIT_EXPIRES_IN = 7 * 86_400.0
 """Seconds that people have for the answer to an audit, unless somebody says."""
@@ -73,7 +71,7 @@ class Audit:
         return {"share": float(self.share), "promise": float(self.promise), "confidence": float(self.confidence)}
 
     def draws(self) -> bool:
-        """Return, at random, whether the next one is audited. Nothing that its author writes can have a say in it."""
+        """Return, at random, whether the next one is audited; nothing that the content's author writes changes that."""
         return self.share >= 1 or _random.random() < self.share
 
 
@@ -94,7 +92,7 @@ Shown = Callable[[], Coroutine[Any, Any, Mapping[str, Any]]]
 class Auditor:
     """Asks people about some of what the judge of one gate lets through, and notices when its model changes."""
 
-    def __init__(self, gate: str, audit: Audit, approvals: Approvals, approvers: Iterable[str]) -> None:
+    def __init__(self, gate: str, audit: Audit, approvals: PendingStore, approvers: Iterable[str]) -> None:
         self._gate, self._audit, self._approvals = gate, audit, approvals
         self._approvers = audit.approvers or tuple(approvers)
         self._reader = MonitorReader(approvals.ledger, gate)
@@ -102,7 +100,7 @@ class Auditor:
         self._verdict = "quiet"
 
     async def read(self) -> Monitor:
-        """Return what the audits show, after telling ``on_change`` if that is not what they showed before."""
+        """Return what the audits show, after notifying webhook and ``on_change`` if that is not what they showed."""
         if not self._is_prepared:
             await self._approvals.ledger.prepare()
             self._is_prepared = True
@@ -111,6 +109,7 @@ class Auditor:
         # That there are few labels yet is not news at the first look.
         if monitor.verdict not in (before, "too few labels" if before == "quiet" else before):
             logger.warning("gate %r: %s", self._gate, monitor.explain())
+            self._approvals.announce_monitor(monitor)
             await notify(self._audit.on_change, monitor, name="on_change")
         return monitor
 
@@ -129,7 +128,7 @@ class Auditor:
         was_let_through = decision.allowed and decision.decided_by == "judge" and decision.approval_id is None
         if not was_let_through or not (at_once or self._audit.draws()):
             return
-        _, error = await call_safely(self._ask, decision, read_shown)
+        _, error = await call_safely(self.request, decision, read_shown)
         if error is not None:
             self._log(error, "nobody could be asked about a decision that was drawn for an audit")
             _, error = await call_safely(self._record_failure, decision, error)
@@ -146,12 +145,12 @@ class Auditor:
             await self._approvals.ledger.append(payload, kind=MODEL_CHANGED, subject=result.subject or "")
         return await self.read() if new else monitor
 
-    async def _ask(self, decision: Decision, read_shown: Shown) -> None:
-        await self._request(decision, await read_shown())
+    async def request(self, decision: Decision, read_shown: Shown, planted: Mapping[str, str] | None = None) -> None:
+        """Ask people about a decision; ``planted`` says by whom and why a content was made up for it.
 
-    async def _request(
-        self, decision: Decision, shown: Mapping[str, Any], planted: Mapping[str, str] | None = None
-    ) -> None:
+        Raises ``AdjudgeError`` where the content cannot be redacted, and what ``Approvals.request`` raises.
+        """
+        shown = await read_shown()
         if "content" not in shown:
             raise AdjudgeError("the redaction of the content failed, so people cannot read it")
         await self._approvals.request(
@@ -163,10 +162,6 @@ class Auditor:
             planted=planted,
             **shown,
         )
-
-    async def plant(self, decision: Decision, shown: Mapping[str, Any], planted: Mapping[str, str]) -> None:
-        """Ask people about a content that was made up, as about one that went through."""
-        await self._request(decision, shown, planted)
 
     async def _record_failure(self, decision: Decision, error: Exception) -> None:
         payload: dict[str, Any] = {"schema": "adjudge/audit-failed/1", "gate": self._gate, "audit": self._audit.terms}

@@ -60,7 +60,7 @@ from adjudge.guards.held_request import HeldRequest, keep_described
 from adjudge.guards.monitor import Monitor
 from adjudge.guards.pending_store import PendingStore
 from adjudge.hooks import call_safely, logger, notify
-from adjudge.judges.chain import JudgeChain
+from adjudge.judges.chain import JudgeChain, has_release_policy
 from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, explain_failed_rules, since
 from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import as_judge
@@ -154,11 +154,11 @@ class Check:
         judge = self.gate.judge.name if self.gate.judge is not None else "rules"
         result = JudgeResult(outcome="passed", judge=judge, decided_by="policy", attempts=0, subject=self.subject)
         decision = self._make("policy", allowed=True, result=result)
-        await auditor.plant(decision, await self._read_shown(), planted)
+        await auditor.request(decision, self._read_shown, planted)
 
     async def refuse(self, why: str) -> Decision:
         """Make and record the decision about what could not be read."""
-        await self._settle_mode(None, None)
+        await self._choose_mode(None, None)
         if self.observes:
             decision = self._make("policy", allowed=True, detail=f"{self._observed}: {why}", would_allow=False)
         else:
@@ -276,7 +276,7 @@ class Check:
 
     async def _conclude(self, result: JudgeResult, *, readable: bool = True) -> Decision:
         qualification = await self._qualify(result)
-        await self._settle_mode(result, qualification)
+        await self._choose_mode(result, qualification)
         if qualification is not None:
             result = replace(result, qualification=qualification.kind)
         await notify(self.gate.on_result, result, name="on_result")
@@ -286,8 +286,8 @@ class Check:
             await self.gate.auditor.follow(decision, self._read_shown)
         return decision
 
-    async def _settle_mode(self, result: JudgeResult | None, qualification: Qualification | None) -> None:
-        """Settle whether a gate that enforces once it is certified observes still."""
+    async def _choose_mode(self, result: JudgeResult | None, qualification: Qualification | None) -> None:
+        """Choose whether a gate that enforces once it is certified observes this result."""
         enforcement = self.gate.enforcement
         if enforcement is None:
             return
@@ -295,7 +295,7 @@ class Check:
             # A rule decided. What it stops must not be let through where the certificate holds, only because no
             # result of the judge came before it.
             qualification = await self._compare_certificate(result)
-        self.observes = await enforcement.settle(qualification) == "observe"
+        self.observes = await enforcement.choose_mode(qualification) == "observe"
 
     @property
     def _observed(self) -> str:
@@ -303,7 +303,7 @@ class Check:
         return "observed" if self.gate.enforcement is None else "observed, since no certificate held yet"
 
     async def _qualify(self, result: JudgeResult) -> Qualification | None:
-        """Find whether a certificate speaks for a result; ``None`` where none is demanded, and if a rule failed it."""
+        """Find whether a certificate covers a result; ``None`` where none is demanded, and if a rule failed it."""
         if self.gate.demand is None or was_failed_by_rule(result):
             return None
         return await self._compare_certificate(result)
@@ -338,7 +338,7 @@ class Check:
         return blocked if step == "block" else await self._ask(blocked, result)
 
     async def _withhold(self, result: JudgeResult, reason: str) -> Decision:
-        """Ask people about what would be let through, because no certificate speaks for it."""
+        """Ask people about what would be let through, because no certificate covers it."""
         if self.observes:
             detail = f"{self._observed}: enforce would ask: {reason}"
             return self._make("policy", allowed=True, result=result, detail=detail, would_allow=False)
@@ -1056,7 +1056,7 @@ def _check_options(gate: Gate) -> None:
         raise UsageError("'ask' needs somebody to ask; give ", Argument("approvals"), argument="ask", where=where)
     _check_stores(gate, where)
     _check_ask(gate, where)
-    _check_audit(gate, where)
+    _check_seats(gate, where)
     check_functions(where, redact=gate.redact, on_result=gate.on_result, on_event=gate.on_event)
 
 
@@ -1090,10 +1090,24 @@ def _check_ask(gate: Gate, where: str) -> None:
         raise UsageError(f"ask: {error}", argument="ask", where=where) from None
 
 
-def _check_audit(gate: Gate, where: str) -> None:
-    """Refuse an audit that nobody could ever answer, or whose answers nobody would find again."""
+def _check_seats(gate: Gate, where: str) -> None:
+    """Refuse a chain whose seat decides by a release policy, where nothing shows whether the policy still holds."""
+    if gate.require_certificate is None and has_release_policy(gate.judge):
+        raise UsageError(
+            "a seat of the judge decides alone by a release policy, which holds only while audits are quiet; give ",
+            Argument("require_certificate"),
+            " of the whole chain, and ",
+            Argument("audit"),
+            argument="judge",
+            where=where,
+        )
+
+
+def _make_auditor(gate: Gate) -> Auditor | None:
+    """Make what audits a gate; raises ``UsageError`` for an audit that nobody could ever answer."""
     if gate.audit is None:
-        return
+        return None
+    where = f"gate {gate.name!r}"
     if gate.judge is None:
         raise UsageError(
             "audit is for what a judge lets through, and this gate has none; leave it out",
@@ -1118,12 +1132,7 @@ def _check_audit(gate: Gate, where: str) -> None:
         gate.pending_store.check_request(has_content=True, approvers=approvers, expires_in=gate.audit.expires_in)
     except UsageError as error:
         raise error.within(f"{where}: audit") from None
-
-
-def _make_auditor(gate: Gate) -> Auditor | None:
-    if gate.audit is None:
-        return None
-    return Auditor(gate.name, gate.audit, gate.approvals, gate.ask.get("approvers", ()))  # type: ignore[arg-type]
+    return Auditor(gate.name, gate.audit, gate.pending_store, gate.ask.get("approvers", ()))
 
 
 def _make_enforcement(gate: Gate) -> Enforcement | None:
@@ -1141,25 +1150,24 @@ def _make_enforcement(gate: Gate) -> Enforcement | None:
 
 
 _TERMS = ("certificate_key", "max_age", "min_sensitivity", "min_specificity", "release_policy")
-"""Arguments that say something of a certificate, and mean nothing where none is demanded."""
+"""Arguments about a certificate, beside ``allow_unsigned``: a gate that demands none refuses them."""
 
 
 def _make_demand(gate: Gate) -> CertificateDemand | None:
     """Make the demand for a certificate; raises ``UsageError`` for one that could never be met, or means nothing."""
-    source, auditor = gate.require_certificate, gate.auditor
+    source, judge, auditor = gate.require_certificate, gate.judge, gate.auditor
     where = f"gate {gate.name!r}"
     if source is None:
-        given = next((name for name in _TERMS if getattr(gate, name) is not None), None)
-        if given is not None or gate.allow_unsigned:
-            name = given or "allow_unsigned"
-            raise UsageError(
-                f"{name} is for a certificate, and none is demanded; give ",
-                Argument("require_certificate"),
-                argument=name,
-                where=where,
-            )
+        _refuse_terms(gate, where)
         return None
-    _check_demand(gate, where)
+    _check_bars(gate, where)
+    if judge is None:
+        raise UsageError(
+            "require_certificate is for a judge, and this gate has none; leave it out",
+            argument="require_certificate",
+            where=where,
+        )
+    _refuse_openings(gate, where)
     key = _find_public_key(gate)
     if auditor is None:
         raise UsageError(
@@ -1183,38 +1191,47 @@ def _make_demand(gate: Gate) -> CertificateDemand | None:
         bars=Bars(max_age=gate.max_age, min_sensitivity=gate.min_sensitivity, min_specificity=gate.min_specificity),
         release_policy=gate.release_policy,
     )
-    return CertificateDemand(terms, judge=gate.judge, rubric=gate.rubric, rules=gate.rules, read_monitor=auditor.read)
+    return CertificateDemand(terms, judge=judge, rubric=gate.rubric, rules=gate.rules, read_monitor=auditor.read)
 
 
-def _check_demand(gate: Gate, where: str) -> None:
-    """Refuse a gate that would let through what neither a certificate nor a person speaks for, or has no judge."""
+def _refuse_terms(gate: Gate, where: str) -> None:
+    """Raise ``UsageError`` for an argument that is about a certificate, at a gate that demands none."""
+    names = [name for name in _TERMS if getattr(gate, name) is not None]
+    names += ["allow_unsigned"] if gate.allow_unsigned else []
+    if names:
+        raise UsageError(
+            f"{names[0]} is for a certificate, and none is demanded; give ",
+            Argument("require_certificate"),
+            argument=names[0],
+            where=where,
+        )
+
+
+def _check_bars(gate: Gate, where: str) -> None:
     check_flag("allow_unsigned", gate.allow_unsigned, where=where)
     for name in ("min_sensitivity", "min_specificity"):
         if getattr(gate, name) is not None:
             check_share(name, getattr(gate, name), where=where)
-    if gate.judge is None:
-        raise UsageError(
-            "require_certificate is for a judge, and this gate has none; leave it out",
-            argument="require_certificate",
-            where=where,
-        )
-    openings = {
-        "sample": gate.sample < 1,
-        "ask": gate.ask.get("first") is not None or gate.ask.get("on_expiry", "deny") != "deny",
-    }
-    for name, opens in openings.items():
-        if opens:
-            option = {"ask": "ask with first or on_expiry='approve'"}.get(name, f"{name} below 1")
+
+
+def _refuse_openings(gate: Gate, where: str) -> None:
+    """Raise ``UsageError`` for an argument that lets contents through without a certificate and without a person."""
+    asks_nobody = gate.ask.get("first") is not None or gate.ask.get("on_expiry", "deny") != "deny"
+    for argument, lets_through, option in (
+        ("sample", gate.sample < 1, "sample below 1"),
+        ("ask", asks_nobody, "ask with first or on_expiry='approve'"),
+    ):
+        if lets_through:
             raise UsageError(
                 f"{option} lets something through that neither a certificate nor a person speaks for; leave it out "
                 "where require_certificate is given",
-                argument=name,
+                argument=argument,
                 where=where,
             )
 
 
 def _find_public_key(gate: Gate) -> str | None:
-    """Find the key that signs a gate's certificates: the stated one, else its ledger's, else that of its approvals."""
+    """Find the key that signs a gate's certificates: its argument, else its ledger's, else that of its approvals."""
     if gate.certificate_key is not None:
         try:
             return render_public_key(gate.certificate_key)

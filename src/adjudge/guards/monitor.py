@@ -76,7 +76,7 @@ class Monitor:
     bad: int = 0
     """Answers that it should have been stopped."""
     unanswered: int = 0
-    """Audits that nobody answered in time, or that could not be put to anybody. They are not taken for good ones."""
+    """Audits that nobody answered in time, or that could not be put to anybody. They do not count as good."""
     wealth: float = 1.0
     """Evidence against the promise: 20, at any time, is an alarm at a confidence of 0.95."""
     alarm_seq: int | None = None
@@ -105,7 +105,7 @@ class Monitor:
 
     @property
     def alarm(self) -> bool:
-        """True while the alarm stands: then nothing may rest on the promise."""
+        """True until people begin anew after an alarm: until then, do not rely on the promise."""
         return self.verdict == "alarm"
 
     @property
@@ -118,20 +118,19 @@ class Monitor:
         name = f"gate {show(self.gate)}"
         if not self.audits:
             return f"{name} has no audits: nothing that its judge let through was sent to people"
-        found = f"{self.bad:,} of {self.labels:,} that people looked at should have been stopped"
+        answers = f"{self.bad:,} of {self.labels:,} that people looked at should have been stopped"
         promise = f"the promise is at most {format_rate(self.promise or 0)}"
         if self.verdict == "alarm":
-            return f"alarm: {name} lets through more than it promises: {found}, and {promise}"
+            return f"alarm: {name} lets through more than it promises: {answers}, and {promise}"
         if self.verdict == "model changed":
-            return (
-                f"the model of {name} changed to {show(self.models[-1])}, and nobody knows yet how good it is: {found}"
-            )
+            model = show(self.models[-1])
+            return f"the model of {name} changed to {model}, and nobody knows yet how good it is: {answers}"
         if self.verdict == "unanswered":
             missing = f"{self.unanswered:,} of {self.audits:,} audits of {name} were not answered"
-            return f"{missing}: were those bad, the promise would be broken ({found}, and {promise})"
+            return f"{missing}: were those bad, the promise would be broken ({answers}, and {promise})"
         if self.verdict == "too few labels":
-            return f"too few audits of {name} are answered to say much: {found}, and {promise}"
-        return f"{name} keeps its promise as far as people looked: {found}, and {promise}"
+            return f"too few audits of {name} are answered to say much: {answers}, and {promise}"
+        return f"{name} keeps its promise as far as people looked: {answers}, and {promise}"
 
     @property
     def advice(self) -> str:
@@ -377,6 +376,10 @@ async def read_monitor(ledger: Ledger, gate: str) -> Monitor:
 
     A gate that has ``audit`` reads it with ``Gate.read_monitor``, which reads only what is new. Raises ``UsageError``
     where there is no ledger, and ``LedgerError`` when it cannot be read.
+
+    Args:
+        ledger: The ledger that holds it.
+        gate: The name of the gate.
     """
     return await MonitorReader(ledger, gate).read()
 
@@ -399,6 +402,12 @@ async def reset_monitor(ledger: Ledger, gate: str, *, by: str, reason: str) -> i
 
     What was drawn before does not count any more, answered or not. Raises ``UsageError`` where the gate, the person or
     the reason is empty, and ``LedgerError``.
+
+    Args:
+        ledger: The ledger that holds it.
+        gate: The name of the gate.
+        by: The person who dealt with it.
+        reason: What was done.
     """
     for argument, text in (("gate", gate), ("by", by), ("reason", reason)):
         check_label(argument, text, where="reset_monitor")

@@ -9,6 +9,7 @@ from adjudge.guards.decision import Asker, Decision
 if TYPE_CHECKING:
     from adjudge.guards.approval.approval import Status
     from adjudge.guards.approval.pending import PendingDecision
+    from adjudge.guards.monitor import Monitor
 
 
 @runtime_checkable
@@ -44,4 +45,8 @@ class PendingStore(Asker, Protocol):
 
     async def use(self, decision: Decision, /) -> int | None:
         """Record a decision and mark its approval as used, in one transaction; ``None`` if it was used before."""
+        ...
+
+    def announce_monitor(self, monitor: Monitor, /) -> None:
+        """Notify whoever is to know of what the audits of a gate show now."""
         ...

@@ -21,9 +21,10 @@ from adjudge.formats.files import read_text
 from adjudge.formats.json import read_json
 from adjudge.formats.private_file import write_private
 from adjudge.formats.record import Layout, read_record, write_record
-from adjudge.judges.chain_outcome import COUNTING
+from adjudge.judges.chain_outcome import SeatRelease, find_release_score
+from adjudge.judges.description import describe_judge, digest_judge
 from adjudge.ledger.payload import encode_payload
-from adjudge.result import JudgeChainResult, JudgeResult
+from adjudge.result import JudgeResult
 
 ReleaseRisk = Literal["wrong_pass", "wrong_given_pass"]
 """What is promised to be rare: cases that are released and wrong, as a share of all cases or of the released ones."""
@@ -158,6 +159,19 @@ class ReleasePolicy:
         score = find_release_score(result)
         return score is not None and score >= self.threshold
 
+    def limit_seat(self, judge: Any, /) -> SeatRelease:
+        """Return the score from which this judge may decide alone, for ``escalate_below`` of a cascade.
+
+        Raises ``UsageError`` for another judge than the one that was calibrated.
+        """
+        if digest_judge(describe_judge(judge)) != self.judge_digest:
+            raise UsageError(
+                f"the release policy was calibrated for the judge {self.judge!r}, and this seat is another one or has "
+                "other options; make it as in the run that was calibrated, or calibrate this one",
+                argument="escalate_below",
+            )
+        return SeatRelease(threshold=self.threshold, policy=self.digest, rubric=self.rubric_digest)
+
     def to_dict(self) -> dict[str, Any]:
         """Return this value as plain data, as the file holds it."""
         return write_record(self)
@@ -168,21 +182,13 @@ class ReleasePolicy:
         return read_record(cls, data)
 
 
-def find_release_score(result: object) -> float | None:
-    """Find the score by which a result may be released; ``None`` if no threshold releases it.
-
-    It is the score of a result that passed. Of a chain that counts votes it is the share of its seats that passed,
-    because its score is that of one seat.
-    """
-    if not isinstance(result, JudgeResult) or not result.passed or result.decided_by == "policy":
-        return None
-    if isinstance(result, JudgeChainResult) and result.strategy in COUNTING:
-        return result.confidence
-    return result.score
-
-
 def write_release_policy(policy: ReleasePolicy, path: str | os.PathLike[str]) -> Path:
-    """Write a policy as a JSON file in one step, readable by its owner alone. Raises ``AdjudgeError``."""
+    """Write a policy as a JSON file in one step, readable by its owner alone. Raises ``AdjudgeError``.
+
+    Args:
+        policy: The policy.
+        path: The file; one that is there is replaced.
+    """
     file = Path(path)
     try:
         write_private(file, json.dumps(policy.to_dict(), indent=2).encode() + b"\n")
@@ -192,7 +198,11 @@ def write_release_policy(policy: ReleasePolicy, path: str | os.PathLike[str]) ->
 
 
 def read_release_policy(path: str | os.PathLike[str]) -> ReleasePolicy:
-    """Read a policy from its file. Raises ``UsageError`` for a file that is none, and for one whose figures are off."""
+    """Read a policy from its file. Raises ``UsageError`` for a file that is none, and for one whose figures are off.
+
+    Args:
+        path: The file to read.
+    """
     file = Path(path)
     text = read_text(file, noun="a release policy")
     try:

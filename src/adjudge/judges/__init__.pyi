@@ -1,5 +1,8 @@
 from adjudge.errors import Reason as Reason
 from adjudge.judges.chain import JudgeChain as JudgeChain
+from adjudge.judges.chain_outcome import Escalation as Escalation
+from adjudge.judges.chain_outcome import LimitsSeat as LimitsSeat
+from adjudge.judges.chain_outcome import SeatRelease as SeatRelease
 from adjudge.judges.chain_outcome import Strategy as Strategy
 from adjudge.judges.compare import Criteria as Criteria
 from adjudge.judges.description import JudgeIdentity as JudgeIdentity

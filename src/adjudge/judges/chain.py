@@ -17,10 +17,13 @@ from typing import Any, Self, TypeGuard
 from adjudge.concurrency import Timeout, describe_error, stop_tasks
 from adjudge.errors import Argument, FunctionError, Reason, UsageError
 from adjudge.formats.arguments import ReadOnly, check_flag, check_functions, check_timeout, read_options
+from adjudge.formats.plain import digest_description
 from adjudge.hooks import logger, notify
 from adjudge.judges.chain_outcome import (
     COUNTING,
     ENDING,
+    Escalation,
+    SeatRelease,
     Strategy,
     Verdict,
     check_options,
@@ -67,7 +70,8 @@ class JudgeChain(ReadOnly, Evaluates[JudgeChainResult]):
         quorum: How many seats must pass with ``quorum``.
         hedge_after: Seconds after which ``hedged`` starts the next seat.
         escalate_below: The confidence, in 0 to 1, from which a seat of a ``cascade`` is sure: one number, or one per
-            seat except the last.
+            seat except the last. A ``ReleasePolicy`` in place of a number lets a seat decide what the policy releases;
+            of everything else the next seat is asked.
         abstain_below: The confidence, in 0 to 1, below which the last seat of a ``cascade`` gives
             ``undecided: unsure``.
         stop_early: Cancel the remaining seats when the outcome is settled; ``False`` asks every seat.
@@ -86,7 +90,7 @@ class JudgeChain(ReadOnly, Evaluates[JudgeChainResult]):
         fail_open: bool = False,
         quorum: int | None = None,
         hedge_after: float | None = None,
-        escalate_below: float | Sequence[float] | None = None,
+        escalate_below: Escalation | Sequence[Escalation] | None = None,
         abstain_below: float | None = None,
         stop_early: bool = True,
         on_result: Callable[[JudgeChainResult], Any] | None = None,
@@ -103,13 +107,13 @@ class JudgeChain(ReadOnly, Evaluates[JudgeChainResult]):
         self.hedge_after = hedge_after
         self.escalate_below = check_options(
             strategy,
-            len(seats),
+            seats,
             quorum=quorum,
             hedge_after=hedge_after,
             escalate_below=escalate_below,
             abstain_below=abstain_below,
         )
-        """One number per seat except the last."""
+        """One number, or one ``SeatRelease``, per seat except the last."""
         self.abstain_below = abstain_below
         self.stop_early = stop_early
         self.on_result = on_result
@@ -169,6 +173,9 @@ class JudgeChain(ReadOnly, Evaluates[JudgeChainResult]):
                 "without it",
                 argument="fail_open",
             )
+        for bound in self.escalate_below or ():
+            if isinstance(bound, SeatRelease):
+                _check_release(self, bound, question)
         for _, seat in self.seats:
             _check_seat(seat, question)
 
@@ -614,6 +621,14 @@ def is_ours(judge: object) -> TypeGuard[Judge | JudgeChain]:
     return asks_as(judge, Judge) or asks_as(judge, JudgeChain)
 
 
+def has_release_policy(judge: object) -> bool:
+    """Return whether a seat of a chain, at any depth, may decide alone by a release policy."""
+    if not asks_as(judge, JudgeChain):
+        return False
+    by_policy = any(isinstance(bound, SeatRelease) for bound in judge.escalate_below or ())
+    return by_policy or any(has_release_policy(seat) for _, seat in judge.seats)
+
+
 def list_leaves(judge: object) -> Iterator[object]:
     """Yield everybody who is asked in a judge or chain, at any depth: judges of ours, and whatever else there is."""
     if asks_as(judge, JudgeChain):
@@ -626,6 +641,17 @@ def list_leaves(judge: object) -> Iterator[object]:
 def list_judges(judge: object) -> list[Judge]:
     """Return the judges of ours in a judge or chain, at any depth: those whose models are known."""
     return [leaf for leaf in list_leaves(judge) if asks_as(leaf, Judge)]
+
+
+def _check_release(chain: JudgeChain, release: SeatRelease, question: Question) -> None:
+    """Raise ``UsageError`` where a seat's release policy was calibrated with another rubric than the question's."""
+    described = None if question.rubric is None else question.rubric.to_dict()
+    if release.rubric is None or digest_description(described) != release.rubric:
+        raise UsageError(
+            f"a seat of the chain {chain.name!r} may decide alone by a release policy of another rubric; ask by the "
+            "rubric that it was calibrated with, or calibrate again",
+            argument="escalate_below",
+        )
 
 
 def _check_seat(seat: JudgeLike, question: Question) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from adjudge.errors import Argument, Reason, UsageError
 from adjudge.formats.arguments import check_choice, check_share, check_timeout, check_whole_number
@@ -31,6 +31,51 @@ class Verdict:
     because: Reason | None = None
     seat: JudgeResult | None = None
     """The seat whose score, criteria and reasoning the chain shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeatRelease:
+    """The score from which a seat of a cascade may pass content alone, as a release policy has it for this judge."""
+
+    threshold: float
+    """The least score of a pass, in 0 to 1."""
+    policy: str
+    """SHA-256 of the release policy."""
+    rubric: str | None
+    """SHA-256 of the rubric that the policy was calibrated with; ``None`` where each case had its own."""
+
+    def releases(self, result: JudgeResult) -> bool:
+        """Return whether the seat decides; a failure is no release, since no policy promises anything about those."""
+        score = find_release_score(result)
+        return score is not None and score >= self.threshold
+
+
+class LimitsSeat(Protocol):
+    """What may say from which score on a seat decides alone: a ``ReleasePolicy``."""
+
+    def limit_seat(self, judge: Any, /) -> SeatRelease:
+        """Return the score for this judge. Raises ``UsageError`` where it is for another."""
+        ...
+
+
+Escalation = float | LimitsSeat | SeatRelease
+"""What a seat of a cascade needs to decide: a confidence, or a score by a release policy."""
+
+
+def find_release_score(result: object) -> float | None:
+    """Find the score by which a result may be released; ``None`` if no threshold releases it.
+
+    It is the score of a result that passed. Of a chain that counts votes it is the share of its seats that passed,
+    because its score is that of one seat.
+
+    Args:
+        result: A result of a judge or a chain.
+    """
+    if not isinstance(result, JudgeResult) or not result.passed or result.decided_by == "policy":
+        return None
+    if isinstance(result, JudgeChainResult) and result.strategy in COUNTING:
+        return result.confidence
+    return result.score
 
 
 def find_needed_votes(strategy: Strategy, seats: int, quorum: int | None) -> tuple[int, int]:
@@ -111,7 +156,11 @@ def decide_hedged(answers: Sequence[JudgeResult]) -> Verdict | None:
 
 
 def decide_cascade(
-    result: JudgeResult, earlier: Sequence[JudgeResult], *, sure_at: float | None, abstain_below: float | None
+    result: JudgeResult,
+    earlier: Sequence[JudgeResult],
+    *,
+    sure_at: float | SeatRelease | None,
+    abstain_below: float | None,
 ) -> Verdict | None:
     """Decide by one answer in a cascade; ``sure_at`` is ``None`` for the last seat."""
     if result.undecided_because in ENDING or (result.outcome == "undecided" and sure_at is None):
@@ -119,7 +168,8 @@ def decide_cascade(
     if result.outcome == "undecided":
         return None
     if sure_at is not None:
-        return Verdict(outcome=result.outcome, seat=result) if is_sure(result.confidence, sure_at) else None
+        decides = sure_at.releases(result) if isinstance(sure_at, SeatRelease) else is_sure(result.confidence, sure_at)
+        return Verdict(outcome=result.outcome, seat=result) if decides else None
     if abstain_below is not None and not is_sure(result.confidence, abstain_below):
         return Verdict(outcome="undecided", because="unsure")
     return Verdict(outcome=result.outcome, seat=result)
@@ -217,14 +267,14 @@ _OWNERS = {"quorum": "quorum", "hedge_after": "hedged", "escalate_below": "casca
 
 def check_options(
     strategy: str,
-    seats: int,
+    seats: Sequence[object],
     *,
     quorum: int | None,
     hedge_after: float | None,
-    escalate_below: float | Sequence[float] | None,
+    escalate_below: Escalation | Sequence[Escalation] | None,
     abstain_below: float | None,
-) -> tuple[float, ...] | None:
-    """Raise ``UsageError`` for what does not fit; return ``escalate_below`` as one number per seat but the last."""
+) -> tuple[float | SeatRelease, ...] | None:
+    """Raise ``UsageError`` for what does not fit; return ``escalate_below`` as one value per seat but the last."""
     check_choice("strategy", strategy, get_args(Strategy))
     parameters = {
         "quorum": quorum,
@@ -241,20 +291,29 @@ def check_options(
         if value is None and strategy == owner and parameter != "abstain_below":
             raise UsageError(f"the strategy {strategy!r} needs ", Argument(parameter), argument=parameter)
     if quorum is not None:
-        check_whole_number("quorum", quorum, least=1, most=seats, note="the number of judges")
+        check_whole_number("quorum", quorum, least=1, most=len(seats), note="the number of judges")
     check_timeout("hedge_after", hedge_after)
     if abstain_below is not None:
         check_share("abstain_below", abstain_below)
     return None if escalate_below is None else _read_escalation(escalate_below, seats)
 
 
-def _read_escalation(value: Any, seats: int) -> tuple[float, ...]:
-    numbers = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value] * (seats - 1)
-    if len(numbers) != seats - 1:
+def _read_escalation(value: Any, seats: Sequence[object]) -> tuple[float | SeatRelease, ...]:
+    several = isinstance(value, Sequence) and not isinstance(value, str)
+    bounds = list(value) if several else [value] * (len(seats) - 1)
+    if len(bounds) != len(seats) - 1:
         raise UsageError(
-            f"escalate_below has {len(numbers)} numbers; give one, or one per judge but the last ({seats - 1})",
+            f"escalate_below has {len(bounds)} numbers; give one, or one per judge but the last ({len(seats) - 1})",
             argument="escalate_below",
         )
-    if not isinstance(value, Sequence):
-        check_share("escalate_below", value)
-    return tuple(check_share("escalate_below", number) for number in numbers)
+    if not several and not bounds:  # a single seat is the last one; the value is checked all the same
+        _read_bound(value, None)
+    return tuple(_read_bound(bound, seat) for bound, seat in zip(bounds, seats, strict=False))
+
+
+def _read_bound(bound: Any, seat: object) -> float | SeatRelease:
+    if isinstance(bound, SeatRelease):
+        return bound
+    if hasattr(bound, "limit_seat"):
+        return bound.limit_seat(seat)
+    return check_share("escalate_below", bound)

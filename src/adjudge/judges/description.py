@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjudge.errors import UsageError
-from adjudge.formats.plain import encode, to_plain
+from adjudge.formats.plain import digest_description, to_plain
 from adjudge.judges.chain import JudgeChain
+from adjudge.judges.chain_outcome import SeatRelease
 from adjudge.judges.evaluate import prepare
 from adjudge.judges.judge import Judge, asks_as
 from adjudge.judges.run_parts import digest_wordings
@@ -19,11 +20,6 @@ from adjudge.models.model import Model, find_function
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Rubric
 from adjudge.rules.rule import Rule
-
-
-def digest_description(described: Mapping[str, Any] | None) -> str | None:
-    """Compute the SHA-256 of plain data, in hexadecimal."""
-    return None if described is None else hashlib.sha256(encode(to_plain(described))).hexdigest()
 
 
 def describe_rules(rules: Iterable[Rule]) -> list[dict[str, Any]]:
@@ -67,6 +63,17 @@ def describe_judge(judge: Any) -> dict[str, Any]:
     return {"kind": "other", "name": name, "type": f"{type(judge).__module__}.{type(judge).__qualname__}"}
 
 
+def name_functions(described: Any) -> frozenset[str]:
+    """Name a described judge, and its seats, if it asks no model: it is in code, or a chain of such; else nobody."""
+    match described:
+        case {"kind": "judge", "name": str(name), "model": {"function": _}}:
+            return frozenset((name,))
+        case {"kind": "chain", "name": str(name), "seats": list(seats)}:
+            names = [name_functions(seat) for seat in seats]
+            return frozenset((name,)).union(*names) if all(names) else frozenset()
+    return frozenset()
+
+
 def digest_judge(described: Mapping[str, Any]) -> str:
     """Compute the SHA-256 of a described judge, in hexadecimal."""
     import msgspec
@@ -97,7 +104,10 @@ def _rebuild_seat(described: Mapping[str, Any], make_model: MakeModel, seen: Cou
     if described["kind"] == "chain":
         # Each seat is given the name it had, so that it is known again among the results.
         seats = [_rebuild_seat(seat, make_model, seen) for seat in described["seats"]]
-        return JudgeChain(seats, name=described["name"], **_select_members(described, _CHAIN))
+        options = _select_members(described, _CHAIN)
+        if options.get("escalate_below") is not None:
+            options["escalate_below"] = [_rebuild_bound(bound) for bound in options["escalate_below"]]
+        return JudgeChain(seats, name=described["name"], **options)
     if described["kind"] == "judge":
         name = str(described["model"]["name"])
         seen[name] += 1
@@ -107,6 +117,10 @@ def _rebuild_seat(described: Mapping[str, Any], make_model: MakeModel, seen: Cou
     if described["kind"] == "other":
         return UnknownJudge(name=str(described["name"]), type=str(described.get("type", "")))
     raise UsageError(f"a judge is of the kind judge, chain or other, not {described['kind']!r}")
+
+
+def _rebuild_bound(bound: Any) -> Any:
+    return SeatRelease(**bound) if isinstance(bound, dict) else bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,14 +142,14 @@ def _select_members(described: Mapping[str, Any], names: tuple[str, ...]) -> dic
 def _describe_model(model: Any) -> dict[str, Any]:
     function = find_function(model)
     # Only where there is one: a model is described, and its run goes on, as before there were judges in code.
-    which = {} if function is None else {"function": function.to_dict()}
+    judge_code = {} if function is None else {"function": function.to_dict()}
     return {
         "name": str(model.name),
         "hosts": [str(host) for host in getattr(model, "hosts", ())],
         # Whether the form was sent, and so what replies look like.
         "structured": bool(getattr(model, "structured", False)),
         "max_input_characters": getattr(model, "max_input_characters", None),
-        **which,
+        **judge_code,
     }
 
 
@@ -157,8 +171,14 @@ class JudgeIdentity:
     """Digests of the rules that go before the judge."""
 
 
-async def identify_judge(judge: Any, rubric: Rubric | None, rules: Iterable[Rule] = ()) -> JudgeIdentity:
-    """Compute the identity of a judge that is asked about contents by a rubric, or by its own one."""
+async def identify_judge(judge: Judge | JudgeChain, rubric: Rubric | None, rules: Iterable[Rule] = ()) -> JudgeIdentity:
+    """Compute the identity of a judge that is asked about contents by a rubric, or by its own one.
+
+    Args:
+        judge: The judge or chain.
+        rubric: What it is asked about; ``None`` for its own rubric.
+        rules: The rules that go before the judge.
+    """
     question = await prepare("-", rubric, judge._get_default_rubric(), {"rules": ()}, stand_in=True)  # noqa: SLF001 - as evaluate does
     described = None if question.rubric is None else question.rubric.to_dict()
     return JudgeIdentity(

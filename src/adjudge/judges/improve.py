@@ -74,6 +74,9 @@ async def improve(
     nothing about how to improve. ``rewrite`` may be sync (it runs in a thread) or async; what it raises is raised. The
     other arguments are those of ``Judge.evaluate``; ``rubric`` may be ``None`` with ``criteria=`` or a judge that has
     its own. This is the evaluator-optimizer pattern.
+
+    * ``content``: What is judged: a text, a JSON value, messages.
+    * ``judge``: Who judges: a model, a judge or a chain.
     """
     check_whole_number("rounds", rounds, least=1)
     if arguments.pop("throw_on_fail", False):

@@ -24,6 +24,7 @@ from adjudge.formats.arguments import (
     check_whole_number,
     read_options,
 )
+from adjudge.formats.text import show
 from adjudge.hooks import call_safely, notify
 from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, log_result, make_result, since
 from adjudge.judges.part_results import answer_parts
@@ -433,6 +434,12 @@ def as_seat(source: object, *, limited: bool = True) -> JudgeLike:
     A new judge has its default timeout, or none with ``limited=False``. Raises ``UsageError`` for what is neither.
     ``open.as_judge`` is the door for whoever needs a judge or a chain; a chain takes its seats here.
     """
+    if isinstance(source, tuple) and len(source) == 2 and hasattr(source[1], "ask"):
+        # Its evaluate would be asked as a model's, with a prompt, and fail at every call.
+        raise UsageError(
+            f"a pair is (name, function), and ({show(source[0])}, ...) holds a judge, which has a name of its own; "
+            "hand in the judge, and name it with Judge(..., name=...)"
+        )
     if not hasattr(source, "ask"):
         return Judge(source) if limited else Judge(source, timeout=None)
     if not isinstance(getattr(source, "name", None), str):

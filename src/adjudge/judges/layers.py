@@ -69,6 +69,10 @@ def with_layers(
 
     Raises ``UsageError`` if a budget could not be kept: for a judge of your own class, and for a seat without
     ``max_output_tokens``. A model with an unknown price raises ``UsageError`` before its first call.
+
+    * ``judge``: The judge or chain.
+    * ``cache``: Where replies are kept and looked for; ``None`` for nowhere.
+    * ``budget``: What may be spent; ``None`` for no limit.
     """
     if budget is not None:
         check_reach(judge)

@@ -31,6 +31,11 @@ def write_case_list(
     apostrophe. ``rater`` is filled in where it is given. Neither the judge's verdict nor a name that tells it is in
     the list, so labels are not swayed by it. Raises ``UsageError`` when the file exists; when something goes wrong,
     none is left.
+
+    * ``path``: The new file.
+    * ``plan``: The plan that drew the cases.
+    * ``run``: The run that they are of.
+    * ``cases``: The planned cases to write, in this order.
     """
     form, gz = check_list_name(path)
     rows = _make_rows(plan, run, cases, rater)

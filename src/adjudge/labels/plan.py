@@ -787,6 +787,11 @@ def find_plan_status(
     not draw are left out, and so are labels of another content. A case whose labels do not say which content was read
     is still to be labelled. Cases count in the order of the times of their labels, or in that of the plan where one has
     none. A case that was labelled before the plan was drawn counts at its place in the plan.
+
+    * ``plan``: The plan that drew the cases.
+    * ``labels``: The labels so far.
+    * ``criterion``: The criterion that the labels are about; by default the case as a whole.
+    * ``level``: The confidence of the interval, between 0 and 1.
     """
     check_whole_number("per_case", per_case, least=1)
     counted_labels = select_bound(plan, labels)
@@ -1053,6 +1058,9 @@ def load_plan(run: Run) -> LabelPlan | None:
     """The plan in the folder of a run, or ``None``; raises ``UsageError`` for a file that is none, or of another run.
 
     ``continue_plan`` and ``check_plan`` compare the run with what the plan was drawn from.
+
+    Args:
+        run: The run.
     """
     plan = read_plan(run.folder)
     if plan is not None and plan.run != run.id:

@@ -1,9 +1,9 @@
 from adjudge.guards.release_policy import LabelSample as LabelSample
 from adjudge.guards.release_policy import ReleasePolicy as ReleasePolicy
 from adjudge.guards.release_policy import ReleaseRisk as ReleaseRisk
-from adjudge.guards.release_policy import find_release_score as find_release_score
 from adjudge.guards.release_policy import read_release_policy as read_release_policy
 from adjudge.guards.release_policy import write_release_policy as write_release_policy
+from adjudge.judges.chain_outcome import find_release_score as find_release_score
 from adjudge.measurement.calibration import Calibration as Calibration
 from adjudge.measurement.calibration import CalibrationOutcome as CalibrationOutcome
 from adjudge.measurement.calibration import calibrate as calibrate

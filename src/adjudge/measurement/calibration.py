@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal
@@ -11,18 +11,20 @@ from typing import Any, ClassVar, Literal
 from adjudge.dataset.label import Label
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.record import Layout, write_record
-from adjudge.guards.release_policy import LabelSample, ReleasePolicy, ReleaseRisk, find_release_score
+from adjudge.guards.release_policy import LabelSample, ReleasePolicy, ReleaseRisk
+from adjudge.judges.chain_outcome import find_release_score
 from adjudge.labels.looks import CalibrationLook, Look, find_calibration, load_looks, write_look
 from adjudge.measurement.measure import name_judge_and_data
 from adjudge.measurement.promise import Promise, check_confidence, read_promise
 from adjudge.measurement.run_labels import read_queue
-from adjudge.measurement.simple_sample import SimpleSample, read_simple_sample
+from adjudge.measurement.simple_sample import SampledCase, SimpleSample, read_simple_sample
 from adjudge.measurement.threshold_grid import ThresholdGrid, make_threshold_grid
 from adjudge.result import Outcome
 from adjudge.runs.folder import Run, open_run
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import LEVEL
 from adjudge.trust.threshold import (
+    ThresholdSearch,
     ThresholdTest,
     count_labelled,
     find_look_level,
@@ -140,9 +142,9 @@ def calibrate(
     recorded.
     """
     check_extra()
-    stated = read_promise(promise)
+    parsed = read_promise(promise)
     check_confidence(confidence)
-    if stated.risk == "lost":
+    if parsed.risk == "lost":
         raise UsageError(
             "lost is what a cascade loses against its strong judge; name the runs of both judges with ",
             Argument("cascade"),
@@ -155,19 +157,18 @@ def calibrate(
             )
     check_calibrated(run)
     # Before any label is read: a sequence that was chosen by labels would promise nothing.
-    grid = make_threshold_grid(run, find_release_score)
-    if not grid.steps:
-        passed = "gave its passes no score, so there is no threshold to choose"
-        problem = passed if grid.passed else "passed nothing, so there is nothing to release"
-        raise UsageError(f"the judge of {run.folder} {problem}")
-    given_labels = read_queue(run) if labels is None else tuple(labels)
+    grid = _make_grid(run)
+    labels = read_queue(run) if labels is None else tuple(labels)
     labelled = read_simple_sample(
-        run, given_labels, lambda judged: (find_release_score(judged.results[0]), 0), said_random=labels_are_random
+        run,
+        labels,
+        lambda judged: (find_release_score(judged.results[0]), 0),
+        labels_are_random=labels_are_random,
     )
-    look = CalibrationLook(promise=str(stated), confidence=confidence, grid=grid.digest, labels=labelled.digest)
+    look = CalibrationLook(promise=str(parsed), confidence=confidence, grid=grid.digest, labels=labelled.digest)
     looks = load_looks(run.folder)
     number, is_recorded = find_calibration(looks, look)
-    calibration = _test(run, stated, grid, labelled, confidence=confidence, look=number)
+    calibration = _test(run, parsed, grid, labelled, confidence=confidence, look=number)
     if not is_recorded:
         record_calibration(run, look, labelled, outcome=calibration.outcome, bound=calibration.bound, by=by)
     return calibration
@@ -183,31 +184,61 @@ def check_calibrated(run: Run) -> None:
         raise UsageError(f"the run {run.folder} is {run.status}; finish it with adjudge run --resume")
 
 
+def _make_grid(run: Run) -> ThresholdGrid:
+    """Make the thresholds of a run; raises ``UsageError`` where it has none."""
+    grid = make_threshold_grid(run, find_release_score)
+    if not grid.steps:
+        passed = "gave its passes no score, so there is no threshold to choose"
+        problem = passed if grid.passed else "passed nothing, so there is nothing to release"
+        raise UsageError(f"the judge of {run.folder} {problem}")
+    return grid
+
+
 # ---------------------------------------------------------------- the tests
+
+
+def search_grid(
+    grid: ThresholdGrid,
+    labelled: SimpleSample,
+    promise: Promise,
+    is_wrong: Callable[[SampledCase], bool],
+    *,
+    confidence: float,
+    look: int,
+) -> ThresholdSearch:
+    """Search the thresholds of a run for one that keeps a promise, at the level that this look has."""
+    scored = [(case.score, is_wrong(case)) for case in labelled.cases if case.score is not None]
+    return search_threshold(
+        grid.steps,
+        count_labelled(grid.steps, scored),
+        promise.risk,
+        bound=promise.bound,
+        level=find_look_level(confidence, look),
+        cases=grid.cases,
+        labels=len(labelled.cases),
+        next_level=find_look_level(confidence, look + 1),
+    )
+
+
+def name_outcome(search: ThresholdSearch) -> CalibrationOutcome:
+    """Name what a search came to."""
+    return "kept" if search.certified is not None else "none can" if search.impossible else "cannot tell"
+
+
+def _is_wrong(case: SampledCase) -> bool:
+    return case.truth != "good"
 
 
 def _test(
     run: Run, promise: Promise, grid: ThresholdGrid, labelled: SimpleSample, *, confidence: float, look: int
 ) -> Calibration:
-    level = find_look_level(confidence, look)
-    search = search_threshold(
-        grid.steps,
-        count_labelled(
-            grid.steps, [(case.score, case.truth != "good") for case in labelled.cases if case.score is not None]
-        ),
-        promise.risk,
-        bound=promise.bound,
-        level=level,
-        cases=grid.cases,
-        labels=len(labelled.cases),
-        next_level=find_look_level(confidence, look + 1),
-    )
+    search = search_grid(grid, labelled, promise, _is_wrong, confidence=confidence, look=look)
     judge, data = name_judge_and_data(run)
     common: dict[str, Any] = {
         "risk": promise.risk,
         "bound": promise.bound,
         "confidence": confidence,
-        "level": level,
+        "level": find_look_level(confidence, look),
         "run": run.id,
         "judge": judge,
         "cases": grid.cases,
@@ -222,7 +253,7 @@ def _test(
     policy = None if search.certified is None else _make_policy(run, search.certified, labelled, common)
     return Calibration(
         **common,
-        outcome="kept" if policy else "none can" if search.impossible else "cannot tell",
+        outcome=name_outcome(search),
         look=look,
         data=data,
         passed=grid.passed,

@@ -15,10 +15,16 @@ from adjudge.formats.record import Layout, write_record
 from adjudge.guards.release_policy import LabelSample
 from adjudge.labels.looks import CalibrationLook, find_calibration, load_looks
 from adjudge.labels.truth import TruthHeap
-from adjudge.measurement.calibration import CalibrationOutcome, check_calibrated, record_calibration
+from adjudge.measurement.calibration import (
+    CalibrationOutcome,
+    check_calibrated,
+    name_outcome,
+    record_calibration,
+    search_grid,
+)
 from adjudge.measurement.comparison import JudgedCase, list_judged_cases
 from adjudge.measurement.measure import name_judge_and_data
-from adjudge.measurement.promise import check_confidence, read_promise
+from adjudge.measurement.promise import Promise, check_confidence, read_promise
 from adjudge.measurement.run_labels import read_queue
 from adjudge.measurement.simple_sample import SampledCase, SimpleSample, read_simple_sample
 from adjudge.measurement.threshold_grid import ThresholdGrid, make_threshold_grid
@@ -27,7 +33,7 @@ from adjudge.runs.folder import Run, open_run
 from adjudge.trust.difference import find_paired_difference
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import LEVEL
-from adjudge.trust.threshold import ThresholdSearch, ThresholdTest, count_labelled, find_look_level, search_threshold
+from adjudge.trust.threshold import ThresholdTest, find_look_level
 
 CascadeAdvice = Literal["cascade", "cheap alone", "does not pay", "more labels"]
 """Use the cascade; use the cheap judge alone, because it agrees with people at least as often; use the strong judge
@@ -154,11 +160,11 @@ def calibrate_cascade(
     cheap judge gave no confidence.
     """
     check_extra()
-    stated = read_promise(promise)
+    parsed = read_promise(promise)
     check_confidence(confidence)
-    if stated.risk != "lost":
+    if parsed.risk != "lost":
         raise UsageError(
-            f"a cascade is promised by what it loses, such as lost<=0.05, and not by {stated.risk}", argument="promise"
+            f"a cascade is promised by what it loses, such as lost<=0.05, and not by {parsed.risk}", argument="promise"
         )
     with ExitStack() as stack:
         first, second = (run if isinstance(run, Run) else stack.enter_context(open_run(run)) for run in (cheap, strong))
@@ -175,13 +181,13 @@ def calibrate_cascade(
         )
         verdicts = _read_verdicts(second)
         sampled = read_simple_sample(
-            first, every_label, lambda judged: _read_case(judged, verdicts, second), said_random=labels_are_random
+            first, every_label, lambda judged: _read_case(judged, verdicts, second), labels_are_random=labels_are_random
         )
-        look = CalibrationLook(promise=str(stated), confidence=confidence, grid=grid.digest, labels=sampled.digest)
+        look = CalibrationLook(promise=str(parsed), confidence=confidence, grid=grid.digest, labels=sampled.digest)
         number, is_recorded = find_calibration(load_looks(first.folder), look)
-        calibration = _test(first, second, grid, sampled, bound=stated.bound, confidence=confidence, look=number)
+        calibration = _test(first, second, grid, sampled, parsed, confidence=confidence, look=number)
         if not is_recorded:
-            record_calibration(first, look, sampled, outcome=calibration.outcome, bound=stated.bound, by=by)
+            record_calibration(first, look, sampled, outcome=calibration.outcome, bound=parsed.bound, by=by)
         return calibration
 
 
@@ -236,32 +242,22 @@ def _test(
     strong: Run,
     grid: ThresholdGrid,
     sampled: SimpleSample,
+    promise: Promise,
     *,
-    bound: float,
     confidence: float,
     look: int,
 ) -> CascadeCalibration:
-    level = find_look_level(confidence, look)
-    search = search_threshold(
-        grid.steps,
-        count_labelled(grid.steps, [(case.score, _is_lost(case)) for case in sampled.cases if case.score is not None]),
-        "lost",
-        bound=bound,
-        level=level,
-        cases=grid.cases,
-        labels=len(sampled.cases),
-        next_level=find_look_level(confidence, look + 1),
-    )
+    search = search_grid(grid, sampled, promise, _is_lost, confidence=confidence, look=look)
     agreeing = [[_read_note(case)[seat] == _RIGHT.get(case.truth) for case in sampled.cases] for seat in (0, 1)]
     gained = sum(one and not other for one, other in zip(*agreeing, strict=True))
     lost = sum(other and not one for one, other in zip(*agreeing, strict=True))
     certified = search.certified
     return CascadeCalibration(
-        outcome=_find_result(search),
-        bound=bound,
+        outcome=name_outcome(search),
+        bound=promise.bound,
         confidence=confidence,
         look=look,
-        level=level,
+        level=find_look_level(confidence, look),
         cheap=name_judge_and_data(cheap)[0],
         strong=name_judge_and_data(strong)[0],
         runs=(cheap.id, strong.id),
@@ -283,10 +279,6 @@ def _test(
         tests=search.tests,
         warnings=sampled.warnings,
     )
-
-
-def _find_result(search: ThresholdSearch) -> CalibrationOutcome:
-    return "kept" if search.certified is not None else "none can" if search.impossible else "cannot tell"
 
 
 def _find_cost(run: Run, cases: int) -> float | None:

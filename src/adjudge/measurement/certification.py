@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from adjudge.dataset.contents import digest_content
+from adjudge.dataset.contents import ContentSet, digest_content
 from adjudge.dataset.label import Label
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.private_file import write_private
@@ -31,7 +31,7 @@ from adjudge.guards.certificate.signing import sign_certificate
 from adjudge.guards.release_policy import ReleasePolicy, read_release_policy
 from adjudge.judges.description import digest_rules
 from adjudge.measurement.decision import record_look
-from adjudge.measurement.limit import find_quantile
+from adjudge.measurement.limit import RateLimit, find_quantile
 from adjudge.measurement.measure import measure_sample
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.run_labels import read_queue
@@ -39,13 +39,15 @@ from adjudge.result import JudgeResult
 from adjudge.runs.folder import Run, open_run
 from adjudge.runs.item import RunItem
 from adjudge.sync import make_sync
+from adjudge.trust.agreement import Agreement
 from adjudge.trust.corrected_rate import CorrectedRate, Refusal
 from adjudge.trust.intervals import Estimate
 
 if TYPE_CHECKING:
     from adjudge.ledger.ledger import Ledger
 
-_VERDICTS = {True: "passed", False: "failed", None: "undecided"}
+_VERDICTS: Mapping[object, str] = {True: "passed", False: "failed", None: "undecided"}
+"""By the category of a confusion matrix."""
 
 _ASKED = {"wording", "rules", "task", "context", "reference"}
 """What a run may ask that a gate can ask too. Instructions, another model and another form are no gate's."""
@@ -70,6 +72,8 @@ def make_certificate(
 
     Needs ``adjudge[trust]``. Raises ``UsageError`` for labels that are not known to be random, for a plan that is not
     finished, and for a run that no gate can be compared with.
+
+    * ``run``: The run, or its folder.
     """
     return _certify(run, labels, release_policy, labels_are_random=labels_are_random)[0]
 
@@ -90,6 +94,13 @@ async def certify(
     (``allow_unsigned``). The look at the labels is recorded in the run's folder, where ``by`` says who looked.
 
     Raises what ``make_certificate`` raises, and ``AdjudgeError`` for a look, an entry or a file that cannot be written.
+
+    * ``run``: The run, or its folder.
+    * ``labels``: The labels of people; by default those of the run's own queue.
+    * ``labels_are_random``: Whether the labelled cases are a random sample of the run, which nothing but you can know.
+    * ``release_policy``: A calibrated policy that the certificate names, or its file.
+    * ``ledger``: The ledger whose key signs, and where it is recorded; ``None`` for neither.
+    * ``out``: The file to write; ``None`` for none.
     """
     certificate, measurement, opened = _certify(run, labels, release_policy, labels_are_random=labels_are_random)
     record_look(opened, measurement, by=by)
@@ -107,10 +118,16 @@ certify_sync = make_sync(certify)
 def find_run_problem(
     certificate: Certificate, run: Run | str | os.PathLike[str], *, labels: Iterable[Label] | None = None
 ) -> str | None:
-    """Name what a certificate says that does not follow from a run and its labels; ``None`` where all of it does."""
+    """Name what a certificate says that does not follow from a run and its labels; ``None`` where all of it does.
+
+    Args:
+        certificate: The certificate.
+        run: The run, or its folder.
+        labels: The labels of people; by default those of the run's own queue.
+    """
     computed = make_certificate(run, labels=labels, labels_are_random=certificate.labels.sampling == "random")
-    said, found = certificate.to_dict(), computed.to_dict()
-    other = [name for name in said if name not in _MADE_ANEW and said[name] != found[name]]
+    members, computed_members = certificate.to_dict(), computed.to_dict()
+    other = [name for name in members if name not in _MADE_ANEW and members[name] != computed_members[name]]
     return f"the run comes to other values of {', '.join(other)}" if other else None
 
 
@@ -129,10 +146,10 @@ def _certify(
         policy = read_release_policy(policy)
     if policy is not None:
         _check_policy(run, policy)
-    given = read_queue(run) if labels is None else tuple(labels)
-    measurement = measure_sample(run, given, labels_are_random=labels_are_random)
+    labels = read_queue(run) if labels is None else tuple(labels)
+    measurement = measure_sample(run, labels, labels_are_random=labels_are_random)
     reading = _read_items(run)
-    certificate = _make(run, measurement, reading, [label for label in given if label.kind != "model"])
+    certificate = _make(run, measurement, reading, [label for label in labels if label.kind != "model"])
     return replace(certificate, release_policy=None if policy is None else policy.digest), measurement, run
 
 
@@ -184,26 +201,40 @@ def _check_policy(run: Run, policy: ReleasePolicy) -> None:
         )
 
 
-def _check_measurement(run: Run, measurement: Measurement) -> CorrectedRate:
-    """Return the rate of a measurement whose labels are random and complete; raises ``UsageError`` for another."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SampleFigures:
+    """The figures of a measurement on a random sample of labels that is complete."""
+
+    contents: ContentSet
+    rate: CorrectedRate
+    agreement: Agreement
+    limit: RateLimit
+    sampling: Literal["census", "plan", "random"]
+
+
+def _find_figures(run: Run, measurement: Measurement) -> _SampleFigures:
+    """Find the figures of a measurement; raises ``UsageError`` where its labels are not random, or not complete."""
     if measurement.kind != "verdict":
         raise UsageError(
             f"the labels of {run.folder} are no verdicts; label its cases good or bad (adjudge label)",
             argument="labels",
         )
-    rate = measurement.rate
+    rate, agreement, limit = measurement.rate, measurement.agreement, measurement.limit
+    sampling, contents = measurement.sampling, measurement.contents
     if isinstance(rate, Refusal):
         raise UsageError(f"{run.folder} cannot be certified: {rate.reason}; {rate.remedy}", argument="labels")
-    if rate is None or measurement.limit is None or measurement.agreement is None:
+    if rate is None or agreement is None or limit is None or sampling == "unknown":
         missing = next(
             (measurement.left_out[name] for name in ("rate", "agreement", "limit") if name in measurement.left_out),
             "no case has a label",
         )
         raise UsageError(f"{run.folder} cannot be certified: {missing}", argument="labels")
-    return rate
+    if contents is None:
+        raise UsageError(f"the contents of {run.folder} are not known: {measurement.draw_problem or 'they changed'}")
+    return _SampleFigures(contents=contents, rate=rate, agreement=agreement, limit=limit, sampling=sampling)
 
 
-# ---------------------------------------------------------------- what a run says
+# ---------------------------------------------------------------- what is read of a run
 
 
 @dataclass(slots=True)
@@ -213,7 +244,7 @@ class _Reading:
     seats: dict[tuple[str, ...], set[str | None]] = field(default_factory=dict)
     moments: list[datetime] = field(default_factory=list)
     """The times of the first and the last result."""
-    stated: list[bytes] = field(default_factory=list)
+    case_labels: list[bytes] = field(default_factory=list)
     """Digests of the labels that cases of the data set have."""
 
 
@@ -228,7 +259,13 @@ def _read_items(run: Run) -> _Reading:
         moments = [*reading.moments, result.created_at]
         reading.moments = [min(moments), max(moments)]
         if item.sample == 0:
-            _add_stated(reading, item)
+            _add_case_labels(reading, item)
+    _check_models(run, reading)
+    return reading
+
+
+def _check_models(run: Run, reading: _Reading) -> None:
+    """Raise ``UsageError`` where several models answered for one seat."""
     for path, models in reading.seats.items():
         if len(models) > 1:
             who = " > ".join(path) or "the judge"
@@ -237,19 +274,18 @@ def _read_items(run: Run) -> _Reading:
                 f"{len(models)} models answered as {who} in {run.folder} ({names}), and the measurement is of none of "
                 "them alone; name the model with its date, and run it again"
             )
-    return reading
 
 
-def _add_stated(reading: _Reading, item: RunItem) -> None:
+def _add_case_labels(reading: _Reading, item: RunItem) -> None:
     case = item.case
     if case.label is not None or case.labels:
-        said = [case.id, digest_content(case.content), case.label, dict(case.labels or {})]
-        reading.stated.append(_digest(said))
+        members = [case.id, digest_content(case.content), case.label, dict(case.labels or {})]
+        reading.case_labels.append(_digest(members))
 
 
-def _digest_labels(labels: Sequence[Label], stated: Sequence[bytes]) -> str:
-    """Digest labels, in whatever order they come."""
-    given = [
+def _digest_labels(labels: Sequence[Label], case_labels: Sequence[bytes]) -> str:
+    """Digest labels, and those of the data set's cases, in whatever order they come."""
+    digests = [
         _digest(
             [
                 label.case,
@@ -264,54 +300,28 @@ def _digest_labels(labels: Sequence[Label], stated: Sequence[bytes]) -> str:
         )
         for label in labels
     ]
-    return sha256(b"".join(sorted([*given, *stated]))).hexdigest()
+    return sha256(b"".join(sorted([*digests, *case_labels]))).hexdigest()
 
 
-def _digest(said: Sequence[object]) -> bytes:
-    return sha256(json.dumps(said, sort_keys=True).encode()).digest()
+def _digest(members: Sequence[object]) -> bytes:
+    return sha256(json.dumps(members, sort_keys=True).encode()).digest()
 
 
 # ---------------------------------------------------------------- the certificate
 
 
 def _make(run: Run, measurement: Measurement, reading: _Reading, labels: Sequence[Label]) -> Certificate:
-    rate = _check_measurement(run, measurement)
-    agreement, limit = measurement.agreement, measurement.limit
-    assert agreement is not None  # noqa: S101 - for the type checker; _check_measurement has looked
-    assert limit is not None  # noqa: S101 - as above
-    if measurement.contents is None:
-        raise UsageError(f"the contents of {run.folder} are not known: {measurement.draw_problem or 'they changed'}")
+    figures = _find_figures(run, measurement)
+    rate, limit, agreement, flipped = figures.rate, figures.limit, figures.agreement, measurement.flipped
     level = limit.level if limit.kind == "every look" else None
-    flipped, confusion = measurement.flipped, agreement.confusion
-    verdicts = {column: _VERDICTS[category] for column, category in enumerate(confusion.categories)}  # type: ignore[index]
-    manifest = run.manifest
     return Certificate(
         run=run.id,
-        judge=CertifiedJudge(
-            name=measurement.judge,
-            judge=manifest["digests"]["judge"],
-            rubric=manifest["digests"]["rubric"],
-            rubric_name=str(manifest["rubric"].get("name") or "")[:300],
-            prompt=manifest["asked"]["wording"],
-            rules=digest_rules(manifest["asked"].get("rules") or ()),
-            seats=tuple(
-                CertifiedSeat(seat=path, model=model)
-                for path, models in sorted(reading.seats.items())
-                for model in models
-            ),
-        ),
-        contents=measurement.contents,
+        judge=_describe_judge(run, measurement.judge, reading),
+        contents=figures.contents,
         judged_since=reading.moments[0].astimezone(UTC),
         judged_until=reading.moments[1].astimezone(UTC),
-        labels=_describe_labels(measurement, rate, labels, reading),
-        counts={
-            name: {
-                verdicts[column]: count
-                for column, count in enumerate(confusion.counts[confusion.categories.index(truth)])
-                if verdicts[column] != "undecided" or count
-            }
-            for name, truth in (("good", True), ("bad", False))
-        },
+        labels=_describe_labels(measurement, figures, labels, reading),
+        counts={"good": _count_verdicts(agreement, truth=True), "bad": _count_verdicts(agreement, truth=False)},
         sensitivity=certify_share(agreement.sensitivity, level),
         specificity=certify_share(agreement.specificity, level),
         pass_rate=CertifiedShare(value=rate.value, low=limit.low, high=limit.high, of=rate.labels, level=limit.level),
@@ -319,29 +329,49 @@ def _make(run: Run, measurement: Measurement, reading: _Reading, labels: Sequenc
     )
 
 
+def _describe_judge(run: Run, name: str, reading: _Reading) -> CertifiedJudge:
+    manifest = run.manifest
+    return CertifiedJudge(
+        name=name,
+        judge=manifest["digests"]["judge"],
+        rubric=manifest["digests"]["rubric"],
+        rubric_name=str(manifest["rubric"].get("name") or "")[:300],
+        prompt=manifest["asked"]["wording"],
+        rules=digest_rules(manifest["asked"].get("rules") or ()),
+        seats=tuple(
+            CertifiedSeat(seat=path, model=model) for path, models in sorted(reading.seats.items()) for model in models
+        ),
+    )
+
+
+def _count_verdicts(agreement: Agreement, *, truth: bool) -> dict[str, int]:
+    """Count the verdicts on cases of one truth; undecided ones only where there are some."""
+    confusion = agreement.confusion
+    verdicts = [_VERDICTS[category] for category in confusion.categories]
+    counts = confusion.counts[confusion.categories.index(truth)]
+    return {verdict: count for verdict, count in zip(verdicts, counts, strict=True) if verdict != "undecided" or count}
+
+
 def _describe_labels(
-    measurement: Measurement, rate: CorrectedRate, labels: Sequence[Label], reading: _Reading
+    measurement: Measurement, figures: _SampleFigures, labels: Sequence[Label], reading: _Reading
 ) -> CertifiedLabels:
-    limit, ceiling, plan, agreement = measurement.limit, measurement.ceiling, measurement.plan, measurement.agreement
-    assert limit is not None  # noqa: S101 - for the type checker; _check_measurement has looked
-    assert agreement is not None  # noqa: S101 - as above
-    assert measurement.sampling != "unknown"  # noqa: S101 - as above: then the rate is refused
+    ceiling, plan = measurement.ceiling, measurement.plan
     times = [None if label.at is None else label.at.astimezone(UTC) for label in labels]
-    # What a data set says of its own cases has no time, and then nobody knows when the first label was given.
-    moments = [] if reading.stated else sorted(time for time in times if time is not None)
+    # The labels of a data set's cases have no time, and then nobody knows when the first label was given.
+    moments = [] if reading.case_labels else sorted(time for time in times if time is not None)
     moments = moments if len(moments) == len(times) else []
     kappa = None if ceiling is None else certify_share(ceiling.kappa, None)
     return CertifiedLabels(
-        digest=_digest_labels(labels, reading.stated),
-        labelled=rate.labels,
-        settled=agreement.confusion.items,
+        digest=_digest_labels(labels, reading.case_labels),
+        labelled=figures.rate.labels,
+        settled=figures.agreement.confusion.items,
         people=measurement.people,
         not_blind=measurement.not_blind,
         copies=measurement.copies,
-        sampling=measurement.sampling,
+        sampling=figures.sampling,
         plan=None if plan is None else plan.plan,
-        looks=limit.kind,
-        because=limit.because,
+        looks=figures.limit.kind,
+        because=figures.limit.because,
         kappa=kappa,
         since=moments[0] if moments else None,
         until=moments[-1] if moments else None,
@@ -355,8 +385,8 @@ def certify_share(estimate: Estimate, level: float | None) -> CertifiedShare | N
     low, high = estimate.low, estimate.high
     if level is not None and low is not None and high is not None:
         low, high = _widen(estimate.value, low, high, find_quantile(estimate.of, 1 - level), estimate.level)
-    stated = estimate.level if level is None else level
-    return CertifiedShare(value=estimate.value, low=low, high=high, of=estimate.of, level=stated)
+    certified_level = estimate.level if level is None else level
+    return CertifiedShare(value=estimate.value, low=low, high=high, of=estimate.of, level=certified_level)
 
 
 def _widen(value: float, low: float, high: float, quantile: float, level: float) -> tuple[float, float]:

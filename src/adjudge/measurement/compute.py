@@ -47,7 +47,7 @@ class MeasurementOptions:
 
     criterion: str | None = None
     """The criterion that is compared; ``None`` is the case as a whole."""
-    said_random: bool = False
+    labels_are_random: bool = False
     """True if the labelled cases are a random sample, as the user says."""
     target: Target = "run"
     limits: IntervalMethod | None = None
@@ -119,7 +119,7 @@ def compute_measurement(
     work.strata = strata if strata is not None and len(strata.sizes) > 1 else None
     _keep_drawn(work)
     if options.drawn_only:
-        _, sampled, _ = find_sampling(tally, origin, said_random=options.said_random, lost=lost)
+        _, sampled, _ = find_sampling(tally, origin, labels_are_random=options.labels_are_random, lost=lost)
         drawn = frozenset(sampled)
         work.places = [at for at in work.places if at in drawn]
     repeated = tally.repeated
@@ -198,7 +198,7 @@ def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, S
     options = work.options
     rate, sampling, notes = compute_rate(
         work.tally,
-        said_random=options.said_random,
+        labels_are_random=options.labels_are_random,
         target=options.target,
         limits=options.limits,
         origin=work.origin,

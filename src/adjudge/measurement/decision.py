@@ -65,6 +65,13 @@ def decide_rate(
     after a look, the limits that hold at every look decide. The other arguments are those of ``make_measurement``.
 
     Raises ``UsageError`` for a bar that is no share and for what ``make_measurement`` refuses.
+
+    * ``run``: The run, or its folder.
+    * ``labels``: The labels of people; by default those of the run's own queue.
+    * ``criterion``: The criterion that is compared; by default the case as a whole.
+    * ``labels_are_random``: Whether the labelled cases are a random sample of the run, which nothing but you can know.
+    * ``target``: What the rate is of: ``"run"``, these cases, or ``"system"``, everything that the system produces.
+    * ``limits``: How the limits of each share are computed; by default Wilson's, near 0 and 1 the exact ones.
     """
     check_share("bar", bar)
     if not isinstance(run, Run):

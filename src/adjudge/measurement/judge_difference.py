@@ -146,11 +146,13 @@ def find_plan_of_labels(runs: Sequence[Run], labels: Sequence[Label]) -> Planned
         if (planned := read_plan_file(run, labels).planned) is not None:
             return planned
     designs = [label.design for label in labels if label.design is not None and label.subject is not None]
-    own = [design for design in designs if design.drawn_from is not None and design.drawn_from == runs[0].contents]
-    plans = Counter(design.plan for design in own).most_common(1)
+    matching_designs = [
+        design for design in designs if design.drawn_from is not None and design.drawn_from == runs[0].contents
+    ]
+    plans = Counter(design.plan for design in matching_designs).most_common(1)
     if not plans:
         return None
-    kept = [design for design in own if design.plan == plans[0][0]]
+    kept = [design for design in matching_designs if design.plan == plans[0][0]]
     labelled = dict.fromkeys((design.stratum for design in kept), 1)
     return find_planned(kept, labelled, Origin(contents=runs[0].contents))
 

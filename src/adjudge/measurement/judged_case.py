@@ -30,6 +30,9 @@ class CaseVerdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """True if the judgements are not all the same."""
 
 
+_SIDES: dict[str, TruthHeap] = {"first": "first", "second": "second", "tie": "tie"}
+
+
 class CaseTruth(msgspec.Struct, frozen=True, kw_only=True):
     """The labels that people gave a case, and their truth."""
 
@@ -55,7 +58,7 @@ class CaseTruth(msgspec.Struct, frozen=True, kw_only=True):
         if self.value is None:
             return "unresolved"
         if isinstance(self.value, str):
-            return self.value if self.value in ("first", "second", "tie") else "cannot_tell"  # type: ignore[return-value]
+            return _SIDES.get(self.value, "cannot_tell")
         return "number"
 
     @property

@@ -141,7 +141,7 @@ class RatedRun:
     missing: str
     """The reason why there is no rate, where there is none."""
     sampling: Sampling
-    said_random: bool
+    labels_are_random: bool
     target: Target
     limits: IntervalMethod | None
     criterion: str | None
@@ -251,7 +251,7 @@ def _limit_once(rate: CorrectedRate, status: PlanStatus) -> FoundLimit:
 
 
 def _limit_sample(tally: MeasurementTally, run: RatedRun, rate: CorrectedRate) -> FoundLimit:
-    _, places, _ = find_sampling(tally, run.origin, said_random=run.said_random, lost=run.lost)
+    _, places, _ = find_sampling(tally, run.origin, labels_are_random=run.labels_are_random, lost=run.lost)
     name, added = find_draw(run.looks, [f"{tally.marks[at]:016x}" for at in places])
     reason, level = "no plan was drawn for these labels", run.find_level(name)
     if run.target != "run" or rate.groups is not None:
@@ -285,7 +285,7 @@ def _widen(tally: MeasurementTally, run: RatedRun, rate: CorrectedRate, because:
     wider = 2 * NormalDist().cdf(find_quantile(number, 1 - level)) - 1
     rate_at_level, _, _ = compute_rate(
         tally,
-        said_random=run.said_random,
+        labels_are_random=run.labels_are_random,
         target=run.target,
         limits=run.limits,
         origin=run.origin,

@@ -54,6 +54,8 @@ def make_measurement(
 
     Reads the run once. Memory grows by some bytes for each labelled case. Needs ``adjudge[trust]``; raises
     ``UsageError`` for a folder that holds no run, and for labels of no case of it.
+
+    * ``run``: The run, or its folder.
     """
     check_extra()
     check_choice("target", target, ("run", "system"))
@@ -62,7 +64,7 @@ def make_measurement(
     options = MeasurementOptions(
         criterion=criterion,
         by=by,
-        said_random=labels_are_random,
+        labels_are_random=labels_are_random,
         target=target,
         limits=limits,
         alternative=alternative,
@@ -81,7 +83,9 @@ def measure_sample(run: Run, labels: Sequence[Label], *, labels_are_random: bool
     Labels that somebody picked beside the draw are in no figure. Needs ``adjudge[trust]``.
     """
     check_extra()
-    options = MeasurementOptions(said_random=labels_are_random, target="system", most_disagreements=0, drawn_only=True)
+    options = MeasurementOptions(
+        labels_are_random=labels_are_random, target="system", most_disagreements=0, drawn_only=True
+    )
     return _compare_with_people(run, labels, options)
 
 
@@ -129,7 +133,7 @@ def _add_limit(
         rate=rate,
         missing=refused or measurement.left_out.get("rate", "no case has a label"),
         sampling=measurement.sampling,
-        said_random=options.said_random,
+        labels_are_random=options.labels_are_random,
         target=options.target,
         limits=options.limits,
         criterion=options.criterion,

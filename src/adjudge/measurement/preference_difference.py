@@ -39,27 +39,29 @@ _BOUNDS: dict[TruthHeap, tuple[int, int]] = {"first": (-1, -1), "second": (1, 1)
 """The least and the greatest difference of a pair; one that people did not settle may be anything between."""
 
 
-def find_preference_difference(tally: MeasurementTally, run: RatedRun, found: FoundLimit) -> PreferenceDifference:
+def find_preference_difference(tally: MeasurementTally, run: RatedRun, rate_limit: FoundLimit) -> PreferenceDifference:
     """Find how much more often people would prefer the second of a run's pairs, by the looks of its limits.
 
     The judge's preference in all pairs makes the interval narrower as far as it follows people's, and cannot bias it.
     """
-    _, places, _ = find_sampling(tally, run.origin, said_random=run.said_random, lost=run.lost)
-    because = _find_why_not(run, found, len(places), sum(tally.cases.values()))
-    if because is not None or found.limit is None:
-        return PreferenceDifference(rate=None, limit=None, because=because or run.missing, pairs=len(places))
+    _, places, _ = find_sampling(tally, run.origin, labels_are_random=run.labels_are_random, lost=run.lost)
+    problem = _find_problem(run, rate_limit, len(places), sum(tally.cases.values()))
+    limit = rate_limit.limit
+    if problem is not None or limit is None:
+        return PreferenceDifference(rate=None, limit=None, because=problem or run.missing, pairs=len(places))
     labelled = [(_JUDGED.get(verdict, 0), _BOUNDS.get(heap, (-1, 1))) for verdict, heap, _ in tally.list_rows(places)]
     rate = make_rate_difference(
         _list_judged(tally, [value for value, _ in labelled]),
         {place: bounds for place, (_, bounds) in enumerate(labelled)},
-        quantile=find_quantile(len(labelled), 1 - found.limit.level) if found.limit.kind == "every look" else None,
+        quantile=find_quantile(len(labelled), 1 - limit.level) if limit.kind == "every look" else None,
     )
-    return PreferenceDifference(rate=rate, limit=found.limit.kind, because=found.limit.because, pairs=len(labelled))
+    return PreferenceDifference(rate=rate, limit=limit.kind, because=limit.because, pairs=len(labelled))
 
 
-def _find_why_not(run: RatedRun, found: FoundLimit, labelled: int, pairs: int) -> str | None:
-    if found.limit is None:
-        return found.missing or run.missing
+def _find_problem(run: RatedRun, rate_limit: FoundLimit, labelled: int, pairs: int) -> str | None:
+    """Say why no interval is known for the difference; ``None`` where one is."""
+    if rate_limit.limit is None:
+        return rate_limit.missing or run.missing
     if run.target != "run" or (isinstance(run.rate, CorrectedRate) and run.rate.groups is not None):
         return "no interval is known for the difference of a system, or of labels in groups"
     if labelled < min(FEWEST_QUESTIONS, pairs):
@@ -71,7 +73,7 @@ def _find_why_not(run: RatedRun, found: FoundLimit, labelled: int, pairs: int) -
 
 
 def _list_judged(tally: MeasurementTally, labelled: list[int]) -> list[int]:
-    """List the judge's preference in every pair, the labelled ones first: which of the others is which is no matter."""
+    """List the judge's preference in every pair, the labelled ones first; the order of the others does not count."""
     counts = dict.fromkeys((-1, 0, 1), 0)
     for verdict, number in tally.cases.items():
         counts[_JUDGED.get(verdict, 0)] += number

@@ -27,8 +27,8 @@ class Promise:
 def read_promise(text: object) -> Promise:
     """Read a promise such as ``wrong_pass<=0.05``. Raises ``UsageError`` for anything else."""
     match = _PROMISE.fullmatch(text) if isinstance(text, str) else None
-    risk = match.group("risk") if match else ""
-    if match is None or risk not in get_args(Risk):
+    risk = _RISKS.get(match.group("risk")) if match else None
+    if match is None or risk is None:
         raise UsageError(
             "a promise is a risk and the share that it must not exceed: wrong_pass<=0.05 (of all cases), "
             "wrong_given_pass<=0.1 (of the released ones), or lost<=0.05 (by a cascade, of all cases); got "
@@ -42,8 +42,10 @@ def read_promise(text: object) -> Promise:
             "ever wrong",
             argument="promise",
         )
-    return Promise(risk=risk, bound=bound)  # type: ignore[arg-type] - checked
+    return Promise(risk=risk, bound=bound)
 
+
+_RISKS: dict[str, Risk] = {name: name for name in get_args(Risk)}
 
 _PROMISE = re.compile(r"\s*(?P<risk>[a-z_]+)\s*<=\s*(?P<bound>[0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*")
 

@@ -27,7 +27,7 @@ _TRUTHS: dict[TruthHeap, bool] = {"good": True, "first": True, "bad": False, "se
 
 
 def find_sampling(
-    tally: MeasurementTally, origin: Origin, *, said_random: bool, lost: int = 0
+    tally: MeasurementTally, origin: Origin, *, labels_are_random: bool, lost: int = 0
 ) -> tuple[Sampling, Sequence[int], tuple[str, ...]]:
     """Find how the labels were drawn, which labelled cases count for a rate, and what a reader should know of it.
 
@@ -41,7 +41,7 @@ def find_sampling(
     plan = find_draw(tally, origin)
     # A plan draws more of some strata than of others, so what is recorded of it goes before what somebody says.
     is_planned = plan is not None and plan is origin.planned
-    if said_random and not is_planned and not count_other_draws(tally, origin) and not lost:
+    if labels_are_random and not is_planned and not count_other_draws(tally, origin) and not lost:
         return "random", every, ()
     if plan is None:
         is_drawn = any(origin.holds(design) for designs in tally.list_designs(every) for design in designs)
@@ -104,7 +104,7 @@ def find_strata(tally: MeasurementTally, sampling: Sampling, origin: Origin) -> 
 def compute_rate(
     tally: MeasurementTally,
     *,
-    said_random: bool,
+    labels_are_random: bool,
     target: Target,
     limits: IntervalMethod | None = None,
     origin: Origin,
@@ -112,7 +112,7 @@ def compute_rate(
     level: float = LEVEL,
 ) -> tuple[CorrectedRate | Refusal, Sampling, tuple[str, ...]]:
     """Return the corrected rate or a refusal, how the labels were drawn, and notes on that."""
-    sampling, places, notes = find_sampling(tally, origin, said_random=said_random, lost=lost)
+    sampling, places, notes = find_sampling(tally, origin, labels_are_random=labels_are_random, lost=lost)
     # Cases that were drawn one by one are a random sample of the run, alike or not. That the run itself has groups
     # matters for the system alone. Somebody who says "random" may have drawn whole groups.
     ungrouped = target == "run" and sampling in ("plan", "census")

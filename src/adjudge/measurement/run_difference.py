@@ -104,16 +104,9 @@ def compare_systems(
     """
     check_extra()
     for run in (before, after):
-        if run.compares:
-            raise UsageError(
-                f"{run.folder} compares pairs, and a difference is of answers that are good or bad; compare the two "
-                "systems' answers one by one"
-            )
-        if run.status != "finished":
-            raise UsageError(f"the run {run.folder} is {run.status}; finish it with adjudge run --resume")
-    given_labels = None if labels is None else tuple(labels)
-    sides = [_read(run, read_queue(run) if given_labels is None else given_labels) for run in (before, after)]
-    first, second = sides
+        _check_run(run)
+    labels = None if labels is None else tuple(labels)
+    first, second = [_read(run, read_queue(run) if labels is None else labels) for run in (before, after)]
     questions = sorted(first.passed.keys() & second.passed.keys())
     if not questions:
         raise UsageError(f"{before.folder} and {after.folder} have no case in common; run both on one data set")
@@ -131,6 +124,24 @@ def compare_systems(
             f"adjudge plan {before.folder} --against {after.folder}"
         )
         return SystemDifference(rate=None, limit=None, because=because, questions=len(labelled))
+    return _compare_sampled(first, second, questions, labelled, looks)
+
+
+def _check_run(run: Run) -> None:
+    """Raise ``UsageError`` for a run of pairs and for one that is not finished."""
+    if run.compares:
+        raise UsageError(
+            f"{run.folder} compares pairs, and a difference is of answers that are good or bad; compare the two "
+            "systems' answers one by one"
+        )
+    if run.status != "finished":
+        raise UsageError(f"the run {run.folder} is {run.status}; finish it with adjudge run --resume")
+
+
+def _compare_sampled(
+    first: _Side, second: _Side, questions: Sequence[str], labelled: Sequence[str], looks: Sequence[Look]
+) -> SystemDifference:
+    """Compare from labels that are a random sample of the questions, as the user says."""
     name, added = find_draw(looks, [_mark(case) for case in labelled])
     draw = LabelDraw(name=name, added=added, of="difference")
     if len(labelled) < FEWEST_QUESTIONS:
@@ -176,7 +187,7 @@ def _read(run: Run, labels: Sequence[Label]) -> _Side:
 
 
 def _find_plan(first: _Side, second: _Side) -> LabelPlan | None:
-    """Find the plan that drew the same questions of both runs; ``None`` if there is none that is theirs."""
+    """Find the plan that drew the same questions of both runs; ``None`` without one."""
     plans = [read_plan(side.run.folder) for side in (first, second)]
     before, after = plans
     if before is None or after is None or before.id != after.id:
@@ -228,7 +239,7 @@ def _find_why_not_once(plan: LabelPlan, truths: str, looks: Sequence[Look]) -> s
 
 
 def _digest_truths(first: _Side, second: _Side, cases: Sequence[str]) -> str:
-    # In one order of the runs: whoever looks at the difference the other way round looks at the same labels.
+    # In one order of the runs: a look at the difference the other way round is a look at the same labels.
     sides = sorted((first, second), key=lambda side: side.run.id)
     rows = [[case, *(side.truths[case].heap for side in sides)] for case in cases]
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()

@@ -86,11 +86,13 @@ class _Rows:
         return SampledCase(score=None if isnan(score) else score, note=self.notes[place], truth=truth)
 
 
-def read_simple_sample(run: Run, labels: Sequence[Label], read_case: ReadCase, *, said_random: bool) -> SimpleSample:
+def read_simple_sample(
+    run: Run, labels: Sequence[Label], read_case: ReadCase, *, labels_are_random: bool
+) -> SimpleSample:
     """Read the labelled cases of a run that are a simple random sample of it; the run is read once.
 
-    ``said_random`` is whether the labelled cases are one, as the user says. Raises ``UsageError`` where none are: for
-    labels in strata, for labels that somebody chose, and for labels that are numbers.
+    ``labels_are_random`` is whether the user says that they are one. Raises ``UsageError`` where none are: for labels
+    in strata, for labels that somebody chose, and for labels that are numbers.
     """
     plan = read_plan_file(run, labels)
     people = PeopleLabels(labels, None, plan.planned)
@@ -111,7 +113,7 @@ def read_simple_sample(run: Run, labels: Sequence[Label], read_case: ReadCase, *
     )
     if origin.contents is None:
         raise UsageError(f"{run.folder}: {origin.problem}; restore the run, or judge the data again")
-    kind, places = _find_sample(run, comparison, origin, said_random=said_random)
+    kind, places = _find_sample(run, comparison, origin, labels_are_random=labels_are_random)
     truths = [heap for _, heap, _ in tally.list_rows(places)]
     named = sorted([rows.find_name(place), heap] for place, heap in zip(places, truths, strict=True))
     moments = [tally.moments[place] for place in places]
@@ -129,7 +131,7 @@ def read_simple_sample(run: Run, labels: Sequence[Label], read_case: ReadCase, *
 
 
 def _find_sample(
-    run: Run, comparison: Comparison, origin: Origin, *, said_random: bool
+    run: Run, comparison: Comparison, origin: Origin, *, labels_are_random: bool
 ) -> tuple[LabelSample, list[int]]:
     """Find which labelled cases are a simple random sample of the run; raises ``UsageError`` where none are."""
     tally = comparison.whole
@@ -139,18 +141,11 @@ def _find_sample(
             "with ",
             Argument("labels"),
         )
-    sampling, every, _ = find_sampling(tally, origin, said_random=said_random, lost=comparison.lost)
+    sampling, every, _ = find_sampling(tally, origin, labels_are_random=labels_are_random, lost=comparison.lost)
     if sampling == "census":
         return "census", list(every)
     every = list(tally.list_places(HEAPS))
-    drawn: dict[str, list[int]] = {}
-    stratified: set[int] = set()
-    for place, designs in zip(every, tally.list_designs(every), strict=True):
-        for design in filter(origin.holds, designs):
-            if design.size == sum(tally.cases.values()):
-                drawn.setdefault(design.plan, []).append(place)
-            else:
-                stratified.add(place)
+    drawn, stratified = _group_by_draw(tally, origin, every)
     name = max(drawn, key=lambda plan: len(drawn[plan]), default=None)
     # A random order passes over what was labelled by strata before it came there, so without these it is no sample.
     if not stratified <= set(drawn.get(name or "", ())):
@@ -171,6 +166,21 @@ def _find_sample(
         Argument("labels_are_random"),
         " that they are random",
     )
+
+
+def _group_by_draw(
+    tally: MeasurementTally, origin: Origin, places: Sequence[int]
+) -> tuple[dict[str, list[int]], set[int]]:
+    """Group labelled cases by the plan that drew them from all cases; and those that were drawn from a stratum."""
+    drawn: dict[str, list[int]] = {}
+    stratified: set[int] = set()
+    for place, designs in zip(places, tally.list_designs(places), strict=True):
+        for design in filter(origin.holds, designs):
+            if design.size == sum(tally.cases.values()):
+                drawn.setdefault(design.plan, []).append(place)
+            else:
+                stratified.add(place)
+    return drawn, stratified
 
 
 def _name_draw(

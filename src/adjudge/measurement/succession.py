@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, ClassVar, Literal
@@ -14,6 +14,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
 from adjudge.formats.numbers import format_points
 from adjudge.formats.record import Layout, write_record
+from adjudge.judges.description import name_functions
 from adjudge.labels.truth import TruthHeap
 from adjudge.measurement.comparison import PeopleLabels
 from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_stated_truth
@@ -201,6 +202,8 @@ def list_labelled(run: Run, labels: Iterable[Label] | None = None) -> list[Case]
     """List the cases of a run whose truth people settled, in the order of the data set.
 
     ``labels`` default to those of the run's own queue; cases that no label is about go by those of their data set.
+
+    * ``run``: The run.
     """
     return [judged.case for judged in _read(run, _find_people(run, labels))]
 
@@ -212,6 +215,10 @@ def make_succession(
 
     ``labels`` are as for ``make_measurement``. A candidate must have judged every labelled case, with the same
     question. Needs ``adjudge[trust]``; raises ``UsageError`` where a run lacks that, and without a labelled case.
+
+    * ``before``: The run of the judge that is to be replaced.
+    * ``candidates``: Runs of the judges that may replace it.
+    * ``margin``: By how much a candidate may agree less with people, as a share of the cases.
     """
     check_extra()
     check_share("margin", margin)
@@ -264,6 +271,7 @@ def _find_people(run: Run, labels: Iterable[Label] | None) -> _People:
 
 
 def _read(run: Run, people: _People) -> Iterator[_Judged]:
+    functions = name_functions(run.manifest.get("judge"))
     for _, together in groupby(run.items(), key=lambda run_item: run_item.place):
         run_items = list(together)
         case = run_items[0].case
@@ -273,13 +281,17 @@ def _read(run: Run, people: _People) -> Iterator[_Judged]:
             continue
         verdict = find_verdict([run_item.result for run_item in run_items]).verdict
         yield _Judged(
-            case=case, subject=run_items[0].subject, truth=truth.heap, verdict=verdict, cost=_add_costs(run_items)
+            case=case,
+            subject=run_items[0].subject,
+            truth=truth.heap,
+            verdict=verdict,
+            cost=_add_costs(run_items, functions),
         )
 
 
-def _add_costs(run_items: Sequence[RunItem]) -> float | None:
+def _add_costs(run_items: Sequence[RunItem], functions: Collection[str]) -> float | None:
     """Average the cost of a case's judgements; ``None`` where that is unknown of one."""
-    if any(lacks_cost(run_item.result) for run_item in run_items):
+    if any(lacks_cost(run_item.result, functions) for run_item in run_items):
         return None
     return sum(
         (run_item.result.usage.cost_usd or 0.0) if run_item.result.usage else 0.0 for run_item in run_items

@@ -17,6 +17,7 @@ from adjudge.dataset.label_file import stream_labels
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_choice
 from adjudge.formats.text import show
+from adjudge.labels.truth import LabelledVerdict
 from adjudge.measurement.comparison import Comparison, JudgedCase
 from adjudge.measurement.compute import EPSILON, MeasurementOptions
 from adjudge.measurement.disagreement import MOST
@@ -48,6 +49,16 @@ def measure_file(
     ``judge`` names the rater in ``labels`` who is the judge, and the others are people. ``labels`` are further labels
     of people. A data set is read once, in memory that grows by some bytes for each case; a file of labels is read
     whole. The rest is as for ``make_measurement``. Raises ``UsageError`` where the file has no verdict of a judge.
+
+    * ``path``: The file to read.
+    * ``criterion``: The criterion that is compared; by default the case as a whole.
+    * ``by``: What cases are compared by: ``group``, or a key of their metadata.
+    * ``labels_are_random``: Whether the labelled cases are a random sample of all.
+    * ``target``: What the rate is of: ``"run"``, these cases, or ``"system"``, everything that the system produces.
+    * ``limits``: How the limits of each share are computed; by default Wilson's, near 0 and 1 the exact ones.
+    * ``alternative``: Whether to run the alternative annotator test.
+    * ``epsilon``: The handicap of that test, from 0 to 1.
+    * ``most_disagreements``: How many disagreements of each sort are kept at most.
     """
     check_extra()
     check_choice("target", target, ("run", "system"))
@@ -56,7 +67,7 @@ def measure_file(
     options = MeasurementOptions(
         criterion=criterion,
         by=by,
-        said_random=labels_are_random,
+        labels_are_random=labels_are_random,
         target=target,
         limits=limits,
         alternative=alternative,
@@ -199,13 +210,16 @@ _KEPT_TYPES = frozenset((bool, str, type(None)))
 _MOST_KEPT = 4_096
 
 
+_SIDES: Mapping[str | None, LabelledVerdict] = {"first": "first", "second": "second", "tie": "tie"}
+
+
 def _read_value(value: LabelValue) -> CaseVerdict:
     """Read a rater's label as the verdict of a judge; ``None`` and ``cannot_tell`` are undecided."""
     if isinstance(value, bool):
         return CaseVerdict(verdict="passed" if value else "failed", passed=int(value), failed=int(not value))
     if isinstance(value, int | float):
         return CaseVerdict(verdict="undecided", score=float(value))
-    return CaseVerdict(verdict=value if value in ("first", "second", "tie") else "undecided")  # type: ignore[arg-type]
+    return CaseVerdict(verdict=_SIDES.get(value, "undecided"))
 
 
 _SHARED: dict[bool, Mapping[str | None, CaseVerdict]] = {value: {None: _read_value(value)} for value in (True, False)}

@@ -259,6 +259,9 @@ def as_model(source: object, name: str | None = None, *, max_concurrency: int = 
     ``JudgeResult`` makes a judge in code; anything else, or nothing, a model. A model that first returns a verdict
     raises ``UsageError``; where a pair or an ``evaluate`` does, that is a ``ModelError`` as any other failed call.
     Raises ``UsageError`` for anything else.
+
+    * ``source``: What is to answer.
+    * ``max_concurrency``: How many calls of a synchronous function run at once, per event loop.
     """
     if isinstance(source, str):
         raise UsageError(f"{source!r} is a text; the name of a model is opened with open_model({source!r})")

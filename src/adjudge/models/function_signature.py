@@ -176,10 +176,10 @@ def find_name(function: Any) -> str:
 
 def _read_parts(named: list[inspect.Parameter]) -> Parameters:
     """Give each named parameter its part of the prompt: the whole of it unless another requires the system part."""
-    given = [it for it in named if it.name != "system" or it.default is it.empty]
-    has_system = any(parameter.name == "system" for parameter in given)
+    kept = [parameter for parameter in named if parameter.name != "system" or parameter.default is parameter.empty]
+    has_system = any(parameter.name == "system" for parameter in kept)
     places, names = [], []
-    for parameter in given:
+    for parameter in kept:
         name = "prompt" if parameter.name == "user" else parameter.name
         value = f"user's {name}" if has_system and name != "system" else name
         if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
@@ -228,22 +228,22 @@ def _list_parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | 
 def _find_return_type(function: Callable[..., Any]) -> Any:
     """The annotation of what a function returns, where it can be read; of one that awaits, what it awaits."""
     try:
-        stated = inspect.signature(function).return_annotation
+        annotation = inspect.signature(function).return_annotation
     except (TypeError, ValueError):
         return None
-    if isinstance(stated, str):
+    if isinstance(annotation, str):
         names = {**_KNOWN_NAMES, **_find_globals(function)}
         try:
-            stated = typing.get_type_hints(
-                cast("Any", types.SimpleNamespace(__annotations__={"return": stated})), names
+            annotation = typing.get_type_hints(
+                cast("Any", types.SimpleNamespace(__annotations__={"return": annotation})), names
             )
         except Exception:  # noqa: BLE001 - a name that is there for type checkers alone says nothing
             return None
-        stated = stated["return"]
-    while typing.get_origin(stated) in (Awaitable, Coroutine, typing.Annotated):
-        arguments = typing.get_args(stated)
-        stated = arguments[0] if typing.get_origin(stated) is typing.Annotated else arguments[-1]
-    return stated
+        annotation = annotation["return"]
+    while typing.get_origin(annotation) in (Awaitable, Coroutine, typing.Annotated):
+        arguments = typing.get_args(annotation)
+        annotation = arguments[0] if typing.get_origin(annotation) is typing.Annotated else arguments[-1]
+    return annotation
 
 
 _KNOWN_NAMES = {"JudgeResult": JudgeResult, **{name: getattr(typing, name) for name in ("Optional", "Tuple", "Union")}}
@@ -266,20 +266,20 @@ def _find_globals(function: Any) -> dict[str, Any]:
     return dict(getattr(function, "__globals__", {}))
 
 
-def _returns_verdict(stated: Any) -> bool:
+def _returns_verdict(annotation: Any) -> bool:
     """Return whether an annotation is that of a judge: bool, float, int, these in a tuple with str, or a result."""
-    if stated in (bool, float, int):
+    if annotation in (bool, float, int):
         return True
-    if isinstance(stated, type) and not typing.get_args(stated):
-        return issubclass(stated, JudgeResult)
-    members = [member for member in typing.get_args(stated) if member not in (type(None), ...)]
-    if typing.get_origin(stated) is tuple:
+    if isinstance(annotation, type) and not typing.get_args(annotation):
+        return issubclass(annotation, JudgeResult)
+    members = [member for member in typing.get_args(annotation) if member not in (type(None), ...)]
+    if typing.get_origin(annotation) is tuple:
         return any(map(_is_number, members)) and all(member is str or _is_number(member) for member in members)
-    is_union = typing.get_origin(stated) in (typing.Union, types.UnionType)
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
     return is_union and bool(members) and all(map(_returns_verdict, members))
 
 
-def _is_number(stated: Any) -> bool:
+def _is_number(annotation: Any) -> bool:
     """Return whether an annotation is of numbers alone, of which some may be missing."""
-    members = [member for member in typing.get_args(stated) if member is not type(None)] or [stated]
+    members = [member for member in typing.get_args(annotation) if member is not type(None)] or [annotation]
     return all(member in (bool, float, int) for member in members)

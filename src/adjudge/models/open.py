@@ -41,6 +41,8 @@ def open_model(spec: str, *, allow_python: bool = False, **options: object) -> M
     ``http://host/v1?key_env=MY_KEY#NAME``; one given here wins. Nothing is contacted, and no key is read, before the
     first call. ``allow_python`` admits ``python:package.module:function``, which runs code: only for names that come
     from the caller's own command line or configuration. Raises ``UsageError`` for a name that cannot be opened.
+
+    * ``spec``: The name: ``openai:gpt-6.1-terra``, ``ollama:llama3.2``, ``http://host/v1#NAME``, ``replay:FILE``.
     """
     if not isinstance(spec, str) or not spec.strip():
         raise UsageError(f"the name of a model must be a text like '{EXAMPLE}', got {show(spec)}")
@@ -66,6 +68,10 @@ def resolve_model(name: str, current: Model) -> Model:
 
     A recording, a cache or a budget around the current model applies to the other one too. Raises ``UsageError`` when
     the current model has no others. A name never runs code: ``python:`` is refused.
+
+    Args:
+        name: A full name (``openai:gpt-6.1-terra``), or the name of a model of the current provider.
+        current: The model that would be asked otherwise.
     """
     prefix, colon, _ = name.partition(":")
     if name == "rules" or (colon and (prefix in _PREFIXES or prefix in _LATER)):

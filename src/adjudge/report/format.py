@@ -152,7 +152,7 @@ def format_paid_again(requests: int, usd: float | None) -> str:
 def _format_known(report: Report) -> str:
     cost = report.cost
     if cost.known_usd is None:
-        return "unknown" if cost.unknown or not cost.calls else "nothing was spent"
+        return "unknown" if cost.unknown else "nothing was spent"
     if not cost.unknown:
         return format_dollars(cost.known_usd)
     return f"{format_dollars(cost.known_usd)} known; a part unknown for {format_count(cost.unknown, 'judgement')}"

@@ -65,12 +65,12 @@ def measure_queued_diff(diff: Diff, before: Run, after: Run) -> Diff:
     For a reader who did not ask: without a plan or a label of both, nobody meant to compare them.
     """
     compared = measure_diff(diff, before, after)
-    found = find_difference(compared)
-    if isinstance(found, SystemDifference):
-        says_something = found.questions > 0 or found.left is not None
+    difference = find_difference(compared)
+    if isinstance(difference, SystemDifference):
+        is_meant = difference.questions > 0 or difference.left is not None
     else:
-        says_something = found is not None and found.agreement.of > 0
-    return compared if says_something else diff
+        is_meant = difference is not None and difference.agreement.of > 0
+    return compared if is_meant else diff
 
 
 def find_difference(diff: Diff) -> SystemDifference | JudgeDifference | None:

@@ -31,7 +31,11 @@ def render_html(report: Report) -> str:
 
 
 def render_markdown(report: Report, *, most_cases: int = MOST_CASES, needed: float | None = None) -> str:
-    """Render a report in at most 65,000 characters of GitHub's Markdown; ``needed`` is the share that must pass."""
+    """Render a report in at most 65,000 characters of GitHub's Markdown; ``needed`` is the share that must pass.
+
+    * ``report``: What is rendered.
+    * ``most_cases``: How many cases are listed at most, those that failed first.
+    """
     return draw_markdown(make_run_document(report, top=most_cases, needed=needed), mark="<!-- adjudge/report/1 -->")
 
 

@@ -426,6 +426,10 @@ def diff(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[st
 
     Memory does not grow with the runs. Raises ``UsageError`` for a folder that has no run, and for a run of pairs with
     one of single cases.
+
+    Args:
+        before: The earlier run.
+        after: The later run.
     """
     return _compare(before, after, _Tally())
 

@@ -352,13 +352,15 @@ def _show_rules(report: Report) -> Table:
 
 def _show_cost(report: Report) -> Facts:
     cost, times = report.cost, report.durations
-    facts = [
-        ("cost", format_cost(report)),
-        ("requests answered", format_number(cost.calls)),
-        ("input tokens", format_number(cost.input_tokens)),
-        ("of these cached", format_number(cost.cached_tokens)),
-        ("output tokens", format_number(cost.output_tokens)),
-    ]
+    facts = []
+    if cost.was_asked or report.about.paid_again:
+        facts += [
+            ("cost", format_cost(report)),
+            ("requests answered", format_number(cost.calls)),
+            ("input tokens", format_number(cost.input_tokens)),
+            ("of these cached", format_number(cost.cached_tokens)),
+            ("output tokens", format_number(cost.output_tokens)),
+        ]
     if times is not None:
         facts += [
             ("median time", format_duration(times.median)),

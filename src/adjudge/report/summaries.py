@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -613,11 +613,16 @@ class CostSummary:
     unknown: int = 0
     """Judgements whose cost is unknown, in whole or in part."""
 
-    def add(self, result: JudgeResult | PairResult) -> None:
-        """Count one judgement's."""
+    @property
+    def was_asked(self) -> bool:
+        """Return whether a model was asked, as far as usage says; else there is nothing to say of cost."""
+        return bool(self.calls is not None or self.known_usd is not None or self.unknown)
+
+    def add(self, result: JudgeResult | PairResult, functions: Collection[str] = ()) -> None:
+        """Count one judgement's; what a judge of ``functions`` answered cost nothing that could be unknown."""
         usage = result.usage
         if usage is None:
-            self.unknown += lacks_cost(result)
+            self.unknown += lacks_cost(result, functions)
             return
         self.calls = (self.calls or 0) + usage.calls
         self.input_tokens = (self.input_tokens or 0) + usage.input_tokens

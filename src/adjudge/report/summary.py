@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -16,6 +16,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.display import list_answers
 from adjudge.formats.text import flatten
 from adjudge.hooks import logger
+from adjudge.judges.description import name_functions
 from adjudge.judges.pair import PairResult
 from adjudge.judges.pair_summary import PairSummary
 from adjudge.measurement.measurement import Measurement
@@ -61,6 +62,8 @@ def make_report(
     of cases that the run does not have are logged as a warning. Raises ``UsageError`` if ``most_cases`` is not in 0 to
     2,000, if the folder has no run, if no label is a person's and about what ``label_name`` names, and if the run is
     finished and has none of the labelled cases. ``measurement`` (``make_measurement``) is shown with it.
+
+    * ``run``: The run, or its folder.
     """
     if isinstance(run, str | os.PathLike):
         with open_run(run) as opened:
@@ -111,7 +114,8 @@ def summarise(
     items: Iterable[RunItem], manifest: Mapping[str, Any], *, status: str = "", most_cases: int = MOST_CASES
 ) -> Report:
     """Summarise the items of a run; those of one case must follow each other."""
-    tally = ReportTally(read_description(manifest, status=status), most_cases, read_terms(manifest))
+    functions = name_functions(manifest.get("judge"))
+    tally = ReportTally(read_description(manifest, status=status), most_cases, read_terms(manifest), functions)
     for _, together in groupby(items, key=lambda item: item.place):
         tally.add(list(together))
     return tally.finish()
@@ -120,8 +124,14 @@ def summarise(
 class ReportTally:
     """A report on its way."""
 
-    def __init__(self, about: RunDescription, most_cases: int, terms: Terms | None = None) -> None:
-        self._about = about
+    def __init__(
+        self,
+        about: RunDescription,
+        most_cases: int,
+        terms: Terms | None = None,
+        functions: Collection[str] = (),
+    ) -> None:
+        self._about, self._functions = about, functions
         self._selection = Selection(most_cases)
         self._cases = 0
         self._passed = 0.0
@@ -166,7 +176,7 @@ class ReportTally:
             self._undecided_because[result.undecided_because] += 1
         self._text_after += sum(leaf.text_after for leaf in list_answers(result))
         self._durations.add(result.duration_ms)
-        self._cost.add(result)
+        self._cost.add(result, self._functions)
         self._models.add(result)
         if isinstance(result, PairResult):  # its score is a code for the preference
             self._pairs.add(result, read_preference(label))

@@ -246,6 +246,8 @@ def make_rich_table(title: str, columns: Sequence[str], screen: Screen, *, whole
     table = RichTable(
         title=RichText(clean(title)),
         title_justify="left",
+        # A table of two short columns is narrower than what it is called, which is not to be broken for that.
+        min_width=None if lines is not None else len(clean(title)),
         box=lines,
         pad_edge=lines is not None,
         show_header=any(columns),

@@ -10,6 +10,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from adjudge.errors import UsageError
@@ -19,7 +20,9 @@ from adjudge.formats.json import MOST_DEPTH, nests_too_deeply, read_json, to_jso
 from adjudge.formats.json_schema import CompiledSchema, compile_schema
 from adjudge.formats.numbers import format_apart
 from adjudge.formats.schema_steps import TooManyStepsError
+from adjudge.formats.schema_types import find_untyped
 from adjudge.formats.text import QUOTED, flatten, quote, show
+from adjudge.hooks import logger
 from adjudge.result import RuleResult
 from adjudge.rules.document import fold, read_value
 from adjudge.rules.json_objects import list_objects
@@ -258,6 +261,8 @@ def make_json_schema(*, schema: Mapping[str, Any] | bool, absent: bool = False, 
     fits is not absent. With ``within`` one JSON object anywhere in the text has to fit.
     """
     validator, absent = _compile_schema(schema), check_flag("absent", absent)
+    if not absent:  # there a missing type refuses more, and lets nothing through
+        _warn_of_untyped(schema, within=within)
 
     def explain(value: Any) -> str | None:
         mismatch = validator.find_error(value)
@@ -280,6 +285,25 @@ def make_json_schema(*, schema: Mapping[str, Any] | bool, absent: bool = False, 
         return _make_result("fits the schema", passed=not absent)
 
     return check
+
+
+def _warn_of_untyped(schema: object, *, within: bool) -> None:
+    """Say in the log that a schema lets values of another type pass, which few people expect of ``maximum: 100``."""
+    untyped = list(find_untyped(schema, typed=within))  # within a text, only objects are looked at
+    if untyped:
+        first = untyped[0]
+        where = flatten(first.path, QUOTED) or "the schema"
+        more = f" ({len(untyped)} parts of the schema have none, {where} first)" if len(untyped) > 1 else ""
+        _log_once(
+            f"rule json_schema: {where} has {first.keyword} and no type, so every value that is no "
+            f'{first.type} passes it; add "type": "{first.type}" beside {first.keyword}{more}'
+        )
+
+
+@lru_cache(maxsize=1024)
+def _log_once(message: str) -> None:
+    """Log a warning once in a process: the same rule may be made for every row of a data set."""
+    logger.warning("%s", message)
 
 
 def _check_within(rule: str, within: bool, *, absent: bool) -> bool:  # noqa: FBT001 - a parameter of the rule

@@ -1,4 +1,4 @@
-"""The JSON objects that stand in a text between other words, as in a model's answer that explains its JSON."""
+"""The JSON objects in a text, between other words, as in a model's answer that explains its JSON."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def list_objects(text: str) -> Iterator[dict[str, Any]]:
             continue
         try:
             value = read_json(text[start:end])
-        except ValueError:  # a key that stands twice, NaN: what two programs read differently proves nothing
+        except ValueError:  # a key that occurs twice, NaN: two programs could read it differently
             continue
         yield value
 

@@ -336,6 +336,9 @@ def as_rule(
     a function. A function is named after itself, described by the first line of its docstring, called with the
     content, and with the reference too when it has two parameters without defaults. Raises ``UsageError`` for
     anything else.
+
+    * ``allow_python``: Let a mapping name a function to import, which runs code; leave it off for data you did not
+      write.
     """
     if isinstance(value, Rule):
         return replace(value, name=name) if name is not None else value
@@ -355,6 +358,8 @@ def rule_from_spec(spec: Mapping[str, Any], *, name: str | None = None, allow_py
 
     ``allow_python`` lets the spec name a function to import; leave it off for data you did not write yourself,
     because importing runs code. Raises ``UsageError`` for an unknown rule or key and for a wrong parameter.
+
+    * ``spec``: The rule as data: ``{"regex": "^Dear"}``, or ``{"name": "length", "max": 600}``.
     """
     if not isinstance(spec, Mapping):
         raise UsageError(f"a rule must be a mapping like {{'regex': '...'}}, got {show(spec)}")

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.concurrency import stop_tasks
 from adjudge.errors import AdjudgeError, Argument, UsageError
+from adjudge.formats.plain import digest_description
 from adjudge.hooks import notify
-from adjudge.judges.description import describe_judge, digest_description, digest_judge
+from adjudge.judges.description import describe_judge, digest_judge, name_functions
 from adjudge.judges.layers import close_others
 from adjudge.judges.open import as_judge
 from adjudge.judges.pair import PairResult
@@ -69,6 +70,8 @@ class Engine:
         self._outcomes: Counter[Outcome] = Counter()
         self._fresh = 0
         self._cost: float | None = 0.0
+        self._functions: frozenset[str] = frozenset()
+        """The judge's name if it asks no model."""
         self._started = time.monotonic()
         self._complete = False
         self._winding = False
@@ -105,6 +108,7 @@ class Engine:
         total = await plan.source.count() if plan.sample is not None else None
         places = draw_places(total, plan.sample, plan.seed) if plan.sample is not None and total is not None else None
         manifest = _make_run_manifest(plan, judge, assignment, total)
+        self._functions = name_functions(manifest["judge"])
         self._made_folder = plan.out is not None and not plan.out.exists()
         folder, owner = _find_folder(plan.out)
         run = self._open(folder, owner, manifest)
@@ -112,7 +116,8 @@ class Engine:
         if has_items:
             self._store.open()
         layers.reserve_in(self._store, resumed=has_items)
-        self._outcomes.update(self._store.count() if has_items else {})  # type: ignore[arg-type]
+        if has_items:
+            self._outcomes.update(self._store.count())
         self._terms = assignment.terms
         if has_items and not plan.source.reads_once:
             await self._make_schedule(assignment, places, resumed=True).check()
@@ -284,7 +289,7 @@ class Engine:
         self._add_cost(item.result)
 
     def _add_cost(self, result: JudgeResult | PairResult) -> None:
-        if lacks_cost(result):
+        if lacks_cost(result, self._functions):
             self._cost = None
         elif self._cost is not None and result.usage is not None:
             self._cost += result.usage.cost_usd or 0.0
@@ -385,7 +390,7 @@ class Engine:
             "status": "finished" if whole else "interrupted",
             "updated_at": datetime.now(UTC).isoformat(),
         }
-        summary = run.store.sum_up()
+        summary = run.store.sum_up(self._functions)
         changes |= {"counts": summary.pop("counts"), "summary": summary}
         if self._layers is not None and (budget := self._layers.describe()) is not None:
             changes["budget"] = budget

@@ -22,6 +22,7 @@ from adjudge.formats.plain import to_plain
 from adjudge.formats.private_file import write_private
 from adjudge.formats.sqlite import open_sqlite
 from adjudge.formats.typed import read_typed
+from adjudge.judges.description import name_functions
 from adjudge.judges.pair import PREFERENCES, PairResult
 from adjudge.judges.pair_summary import PairSummary, summarise_pairs
 from adjudge.models.retirement import Retirement
@@ -313,7 +314,7 @@ class Run:
         """
         if self.manifest["status"] == "finished":
             return {"counts": self.manifest["counts"], **self.manifest["summary"]}
-        return self.store.sum_up()
+        return self.store.sum_up(name_functions(self.manifest["judge"]))
 
     @property
     def usage(self) -> Usage:

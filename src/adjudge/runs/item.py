@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NotRequired, TypedDict
@@ -131,14 +131,19 @@ def encode_result(result: JudgeResult | PairResult) -> bytes:
     return encode(result.to_dict())
 
 
-def lacks_cost(result: JudgeResult | PairResult) -> bool:
+def lacks_cost(result: JudgeResult | PairResult, functions: Collection[str] = ()) -> bool:
     """Return whether somebody may have been paid for a result, and nobody knows how much.
 
-    A call that timed out has no usage and may be on the bill all the same: without it, a sum reads as the whole.
+    A call that timed out has no usage and may be on the bill all the same: without it, a sum reads as the whole. What
+    a judge of ``functions`` answered is on no bill, since no model was asked.
     """
     if result.usage is not None:
         return result.usage.cost_usd is None
-    return result.decided_by != "rule" and result.undecided_because not in ("budget", "error")
+    return (
+        result.judge not in functions
+        and result.decided_by != "rule"
+        and result.undecided_because not in ("budget", "error")
+    )
 
 
 def check_kept(result: JudgeResult | PairResult, *, ours: bool) -> None:

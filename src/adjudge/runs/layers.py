@@ -38,10 +38,12 @@ class RunLayers:
         limit: Concurrency,
     ) -> None:
         self._cache, self._owns_cache = _open_cache(cache)
+        self.budget: Budget | None
         # A budget that was handed in is counted by its owner, and may be shared with others.
-        self._owns_budget = budget is not None and not isinstance(budget, Budget)
-        run_budget = Budget(budget, on_hold=self._note_spent_now) if self._owns_budget else budget  # type: ignore[arg-type]
-        self.budget: Budget | None = run_budget  # type: ignore[assignment]
+        if budget is None or isinstance(budget, Budget):
+            self.budget, self._owns_budget = budget, False
+        else:
+            self.budget, self._owns_budget = Budget(budget, on_hold=self._note_spent_now), True
         self._store: RunStore | None = None
         self._knows_spent = True
         """True if it is known what the run has spent."""

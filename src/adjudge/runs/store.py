@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -21,7 +21,7 @@ from adjudge.formats.sqlite_file import KEEP_FACT, FileKind, SqliteFile
 from adjudge.formats.text import clean
 from adjudge.judges.pair import read_judged
 from adjudge.models.replies.key import make_case_prefix
-from adjudge.result import Usage
+from adjudge.result import Outcome, Usage
 from adjudge.runs.item import RunItem, encode_case, encode_result, erase_case, erase_result, find_erased, read_case
 from adjudge.runs.writer import Done, Rows, RunWriter, make_waiter
 
@@ -65,7 +65,10 @@ _TOTALS = """
         sum(calls) AS calls, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
         sum(cost_usd) AS known_cost_usd,
         coalesce(sum(cost_usd IS NULL AND (input_tokens IS NOT NULL
-            OR (decided_by <> 'rule' AND because IS NOT 'budget' AND because IS NOT 'error'))), 0) AS unknown_costs
+            OR (decided_by <> 'rule' AND because IS NOT 'budget' AND because IS NOT 'error'
+                AND (:functions = '[]' OR CASE WHEN json_valid(CAST(body AS TEXT))
+                    THEN json_extract(CAST(body AS TEXT), '$.judge') NOT IN (SELECT value FROM json_each(:functions))
+                    ELSE 1 END)))), 0) AS unknown_costs
     FROM results"""
 
 _REASONS = "SELECT because, count(*) FROM results WHERE because IS NOT NULL GROUP BY because ORDER BY 2 DESC, 1"
@@ -366,14 +369,18 @@ class RunStore:
         place = self._reader.ask("SELECT max(place) FROM cases")[0][0]
         return -1 if place is None else place
 
-    def sum_up(self) -> dict[str, Any]:
-        """Sum up all items: counts, the mean score, tokens, and the cost where it is known."""
-        totals, agreement = self._reader.ask_one(_TOTALS), self._reader.ask_one(_AGREEMENT)
+    def sum_up(self, functions: Collection[str] = ()) -> dict[str, Any]:
+        """Sum up all items: counts, the mean score, tokens, and the cost where it is known.
+
+        The cost of what a judge of ``functions`` answered is not unknown: no model was asked.
+        """
+        totals = self._reader.ask_one(_TOTALS, functions=json.dumps(sorted(functions)))
+        agreement = self._reader.ask_one(_AGREEMENT)
         counts = {name: totals.pop(name) for name in ("passed", "failed", "undecided")}
         reasons: dict[str, int] = dict(self._reader.ask(_REASONS))
         return {"counts": counts, "undecided_because": reasons, **totals, **agreement}
 
-    def count(self) -> Mapping[str, int]:
+    def count(self) -> Mapping[Outcome, int]:
         """Count the items of each outcome."""
         return dict(self._reader.ask("SELECT outcome, count(*) FROM results GROUP BY outcome"))
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from adjudge.dataset.case import Case
 from adjudge.errors import Reason, UsageError
-from adjudge.judges.description import digest_description
+from adjudge.formats.plain import digest_description
 from adjudge.judges.evaluate import EvaluateArguments, JudgeLike
 from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import as_judge

@@ -176,7 +176,11 @@ def require(*scopes: PermissionScope, by_gate: bool = False) -> Callable[[Reques
 def check_all_gates(caller: Caller) -> None:
     """Raise ``Problem`` (403) for a caller that is limited to gates: what it asks here is no gate's."""
     if caller.permissions.gates is not None:
-        raise Problem(403, "this is limited to gates, and here is none", code="forbidden")
+        raise Problem(
+            403,
+            "the key or account may use its gates alone, and this address belongs to none; ask with one without --gate",
+            code="forbidden",
+        )
 
 
 AnyCaller = Annotated[Caller, Depends(require())]

@@ -64,6 +64,11 @@ async def create_key(
     """Store a new key and return it with its text, which is not kept anywhere and cannot be shown again.
 
     The ledger records it as ``key.created``, without the text; ``by`` says there who did it.
+
+    * ``ledger``: The ledger in whose database the key is kept.
+    * ``name``: What people call the program.
+    * ``permissions``: What it may do, as ``make_permissions`` makes it.
+    * ``expires_at``: When the key ends; ``None`` is never.
     """
     check_label("name", name)
     now = get_now()
@@ -91,6 +96,10 @@ async def rotate_key(
 
     The new key expires when the old one would have. The ledger records it as ``key.rotated``; ``by`` says there who
     did it. Raises ``UsageError`` for a key that is unknown or not valid.
+
+    * ``ledger``: The ledger in whose database the key is kept.
+    * ``prefix``: The public part of the old key, of 12 characters.
+    * ``old_until``: When the old key ends; ``None`` is at once.
     """
     now = get_now()
 
@@ -113,6 +122,9 @@ async def revoke_key(ledger: Ledger, prefix: str, *, by: str | None = None) -> A
     """Revoke a key from now on; raises ``UsageError`` for one that is unknown or revoked already.
 
     The ledger records it as ``key.revoked``; ``by`` says there who did it.
+
+    * ``ledger``: The ledger in whose database the key is kept.
+    * ``prefix``: The public part of the key, of 12 characters.
     """
     now = get_now()
 

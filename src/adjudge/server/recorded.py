@@ -178,7 +178,7 @@ class Tally:
     priced: int
     """The number of them with a known price, which is in ``cost_usd``."""
     unknown: int
-    """The number that a judge answered for an unknown price; a rule costs nothing."""
+    """The number that a judge answered and whose cost nobody reported, as that of a function; a rule costs nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

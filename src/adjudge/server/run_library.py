@@ -188,9 +188,9 @@ class RunLibrary:
             return diff, f"What people said of these runs is left out: {_hide_folders(str(error), *runs)}"
         # Whose machine it is and where the runs lie on it is nobody's business.
         hidden = {
-            name: replace(found, because=_hide_folders(found.because, *runs))
+            name: replace(difference, because=_hide_folders(difference.because, *runs))
             for name in ("systems", "judges")
-            if (found := getattr(compared, name)) is not None
+            if (difference := getattr(compared, name)) is not None
         }
         return replace(compared, **hidden), ""
 
@@ -202,9 +202,11 @@ class RunLibrary:
             except AdjudgeError:
                 return False
             return True
-        found = find_difference(diff)
+        difference = find_difference(diff)
         # The labels, and so the look at them, are the same whichever run comes first.
-        return found is None or not all(needs_look_record(run, found.draw, found.limit) for run in (before, after))
+        if difference is None:
+            return True
+        return not all(needs_look_record(run, difference.draw, difference.limit) for run in (before, after))
 
     def _make_report(self, name: str, most_cases: int) -> LabelledReport:
         with self.open(name) as run:

@@ -1,7 +1,7 @@
 """``adjudge view``: the pages of runs for one person on this machine, without ledger, accounts and writing.
 
-Whoever opens the address that is printed gets in, once: the secret in it is exchanged for a cookie. Everybody else on
-the machine can connect to the port, and sees nothing. The secret is on no command line, because other users of the
+The first browser that opens the printed address gets in: the secret in it is exchanged for a cookie. Other users of the
+machine can connect to the port, and see nothing. The secret is on no command line, because other users of the
 machine can read those: a browser is given a file that only this user can read, and that leads to the address.
 """
 
@@ -89,16 +89,16 @@ class ViewHolder:
     def leave(self, state: ViewState) -> None:
         """End the use of the state."""
 
-    def exchange(self, given: str) -> bool:
+    def exchange(self, secret: str) -> bool:
         """Return whether a secret is the right one; it is used up then."""
-        if self.secret is None or not hmac.compare_digest(given.encode(), self.secret.encode()):
+        if self.secret is None or not hmac.compare_digest(secret.encode(), self.secret.encode()):
             return False
         self.secret = None
         return True
 
 
 class ViewSession:
-    """An ASGI application for whoever has the cookie, and for nobody else."""
+    """An ASGI application that only answers a browser with the cookie."""
 
     def __init__(self, app: ASGIApp, holder: ViewHolder) -> None:
         self._app, self._holder = app, holder
@@ -132,13 +132,13 @@ class ViewSession:
             return await render_refusal(request, Problem(403, _USED, code="not_opened"))
         return _lead("/runs") if path == "/" else None
 
-    async def _open(self, request: Request, given: str, *, has_cookie: bool) -> Response:
+    async def _open(self, request: Request, secret: str, *, has_cookie: bool) -> Response:
         # What a browser fetches before anybody asked for it, or a mail's preview looks at, must not use the secret up.
         is_early = "prefetch" in request.headers.get("sec-purpose", request.headers.get("purpose", ""))
         is_reading = request.method == "GET" and IS_HEAD not in request.scope
         if has_cookie:
             return _lead("/runs")
-        if is_early or not is_reading or not self._holder.exchange(given):
+        if is_early or not is_reading or not self._holder.exchange(secret):
             return await render_refusal(request, Problem(403, _USED, code="not_opened"))
         response = _lead("/runs")
         response.set_cookie(
@@ -206,8 +206,8 @@ def find_named(folders: Sequence[Path]) -> Mapping[str, Path]:
 def find_below(folder: Path) -> Mapping[str, Path]:
     """Find the runs in a folder and in its folder ``runs``, the newest first by their names."""
     parents = [parent for parent in (folder, folder / "runs") if parent.is_dir() and not parent.is_symlink()]
-    found = [path for parent in parents for path in parent.iterdir() if path.is_dir() and is_run(path)]
-    return _name_folders(sorted(found, key=lambda path: (path.name, str(path)), reverse=True))
+    folders = [path for parent in parents for path in parent.iterdir() if path.is_dir() and is_run(path)]
+    return _name_folders(sorted(folders, key=lambda path: (path.name, str(path)), reverse=True))
 
 
 def _name_folders(folders: Sequence[Path] | Mapping[Path, object]) -> Mapping[str, Path]:

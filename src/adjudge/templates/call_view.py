@@ -2,7 +2,7 @@
 
 Everything in a call was written by somebody who may want it approved. So nothing is left out silently: what is not
 shown at first is counted and named, and a page on which anything is not shown lets nobody approve. What is shown is
-what the bytes say: numbers keep their digits, a name that stands twice is there twice, and JSON inside of a text says
+what the bytes say: numbers keep their digits, a name that occurs twice is shown twice, and JSON inside of a text says
 that it was text.
 """
 
@@ -49,14 +49,14 @@ LONGEST_PARSED = 20_000
 """Characters of a call that lexers and the parser of Markdown look at: they take up to a second for hostile ones."""
 
 _SHORT = 500
-"""Characters of a text that is shown at first however much stands before it."""
+"""Characters of a text that are shown at first, however long the texts before it are."""
 
 _MOST_ROWS = 100
 
 _MOST_RECORDS = 10
 
 _MOST_COLUMNS = 7
-"""Columns of a table; records with more members stand one below the other."""
+"""Columns of a table; records with more members are shown one below the other."""
 
 _MOST_ROWS_IN_ALL = 5_000
 """Values of a call that are shown in rows and tables; what has more is shown as its JSON."""
@@ -104,28 +104,24 @@ def make_call_view(
     top = read_places(content)
     if top is None or top.kind != "object" or not top.names:
         return None
-    names = [decode_text(content, name) for name in top.names]
-    parts = dict(zip(names, top.values, strict=True))
-    tool, arguments = parts.get("tool"), parts.get("arguments")
-    # With a name that stands twice, what one program reads as the tool, another does not: all members are shown.
-    is_call = tool is not None and tool.kind == "text" and arguments is not None and len(parts) == len(names)
-    if not is_call and only_calls:
+    call = _find_call(content, top)
+    if call is None and only_calls:
         return None
     places, missing = _find_places(content, top, quotations)
     builder = _Builder(
         whole=whole,
-        tool=decode_text(content, tool) if is_call and tool is not None else "",
+        tool="" if call is None else decode_text(content, call[0]),
         rows_left=_MOST_ROWS_OF_LONG if is_long(content) and not whole else _MOST_ROWS_IN_ALL,
     )
-    if is_call and arguments is not None:
-        rows = builder.read_arguments(content, arguments, places)
+    if call is not None:
+        rows = builder.read_arguments(content, call[1], places)
         about = builder.list_rows(content, top, places, 1, but=("tool", "arguments"))
     else:
         rows, about = builder.list_rows(content, top, places, 0), ()
     return CallView(
         tool=builder.tool,
         summary=_summarise(rows),
-        rows=tuple(_add_findings(row, findings, "arguments." if is_call else "") for row in rows),
+        rows=tuple(_add_findings(row, findings, "" if call is None else "arguments.") for row in rows),
         about=tuple(_add_findings(row, findings, "") for row in about),
         blanks=describe_blanks(*builder.texts),
         unshown_parts=tuple(builder.unshown),
@@ -135,6 +131,19 @@ def make_call_view(
             quotations[place.number - 1] for place in places if place.begins and place.number not in builder.marked
         ),
     )
+
+
+def _find_call(content: str, top: JsonNode) -> tuple[JsonNode, JsonNode] | None:
+    """Find the tool and the arguments of a call; ``None`` for an object that is none.
+
+    If a name occurs twice, two programs may read different tools, so it is no call, and all members are shown.
+    """
+    names = [decode_text(content, name) for name in top.names]
+    parts = dict(zip(names, top.values, strict=True))
+    tool, arguments = parts.get("tool"), parts.get("arguments")
+    if tool is None or tool.kind != "text" or arguments is None or len(parts) != len(names):
+        return None
+    return tool, arguments
 
 
 def _find_places(content: str, top: JsonNode, quotations: Sequence[str]) -> tuple[list[QuotedPlace], dict[int, str]]:
@@ -223,9 +232,9 @@ class _Builder:
         return tuple(rows)
 
     def _read_name(self, text: str, node: JsonNode, places: _Places) -> _Name:
-        said = decode_text(text, node)
-        name = said if self.whole else said[:_SHORT]
-        self._leave_out(len(said) - len(name), "character", "characters", "a name")
+        decoded = decode_text(text, node)
+        name = decoded if self.whole else decoded[:_SHORT]
+        self._leave_out(len(decoded) - len(name), "character", "characters", "a name")
         inside = clip_places(_decode_places(text, node, places), 0, len(name))
         return _Name((name,), (self._cut(name, self._claim(inside)),))
 
@@ -235,11 +244,11 @@ class _Builder:
             inner = self._read_name(text, node.names[0], places)
             name, node = _Name(name.path + inner.path, name.passages + inner.passages), node.values[0]
         if node.kind == "text" and depth < _MOST_NESTED:
-            said = decode_text(text, node)
-            packed = read_places(said) if said[:1] in ("{", "[") else None
+            decoded = decode_text(text, node)
+            packed = read_places(decoded) if decoded[:1] in ("{", "[") else None
             if packed is not None and packed.values:
-                row = self._make_row(name, said, packed, _decode_places(text, node, places), depth + 1)
-                return replace(row, was_text=len(said.encode(errors="surrogatepass")))
+                row = self._make_row(name, decoded, packed, _decode_places(text, node, places), depth + 1)
+                return replace(row, was_text=len(decoded.encode(errors="surrogatepass")))
         value, problems = self._read_value(name.path[-1], text, node, places, depth)
         return ArgumentRow(path=name.path, names=name.passages, value=value, findings=problems)
 
@@ -247,9 +256,9 @@ class _Builder:
 
     def _read_value(self, name: str, text: str, node: JsonNode, places: _Places, depth: int) -> _Read:
         if node.kind == "text":
-            said = decode_text(text, node)
-            value, problems = self._read_text(name, said, self._claim(_decode_places(text, node, places)))
-            return value, (*problems, *_name_unseen(said))
+            decoded = decode_text(text, node)
+            value, problems = self._read_text(name, decoded, self._claim(_decode_places(text, node, places)))
+            return value, (*problems, *_name_unseen(decoded))
         written = text[node.start : node.end]
         line = written if node.kind == "literal" or not node.values else _write_in_line(node, written)
         if line is None:
@@ -312,10 +321,10 @@ class _Builder:
             return PlainValue(
                 passages=self._cut(flat, inside if flat == written else ()), remark=_remark(node, written)
             )
-        said, inside = decode_text(text, node), self._claim(_decode_places(text, node, places))
-        if "\n" in said:
-            return ProseValue(passages=self._cut(said, inside))
-        return self._make_plain(said, inside)
+        decoded, inside = decode_text(text, node), self._claim(_decode_places(text, node, places))
+        if "\n" in decoded:
+            return ProseValue(passages=self._cut(decoded, inside))
+        return self._make_plain(decoded, inside)
 
     def _read_text(self, name: str, text: str, places: _Places) -> _Read:
         """Read a text as what it is, and say what is wrong with it."""
@@ -326,8 +335,8 @@ class _Builder:
         if patch is not None and self._take(name, text) == text:
             return self._make_patch(text, places, patch)
         path = next((self.siblings[word] for word in _PATHS if word in self.siblings), "")
-        said = self.siblings.get("language", self.siblings.get("lang", ""))
-        language = "" if patch is not None else find_language(name, text, path, said)
+        stated_language = self.siblings.get("language", self.siblings.get("lang", ""))
+        language = "" if patch is not None else find_language(name, text, path, stated_language)
         if language is not None:
             return self._make_code(name, text, places, language), ()
         if is_markdown(name, text, path):
@@ -372,16 +381,16 @@ class _Builder:
 
     def _make_bytes(self, name: str, text: str, places: _Places, raw: bytes) -> BytesValue:
         like = name_beginning(raw)
-        said = None if like else read_as_text(raw)
+        decoded = None if like else read_as_text(raw)
         if not self.whole:
             self.unshown.append(f"{len(raw):,} bytes of {name}")
         return BytesValue(
             size=len(raw),
             length=len(text),
             digest=sha256(raw).hexdigest(),
-            head=list_figures(raw) if said is None else (),
+            head=list_figures(raw) if decoded is None else (),
             like=like,
-            decoded=None if said is None else _draw_decoded(said),
+            decoded=None if decoded is None else _draw_decoded(decoded),
             passages=self._cut(text, places) if self.whole else (),
         )
 
@@ -431,10 +440,10 @@ def _read_siblings(text: str, node: JsonNode) -> Mapping[str, str]:
     return {decode_text(text, name).lower(): decode_text(text, value) for name, value in short}
 
 
-def _draw_decoded(said: str) -> CodeValue:
-    shown = said[:_LONGEST_DECODED]
-    spans = list_spans(shown, find_language("", said, "", "") or "")
-    return CodeValue(language="", lines=cut_lines(cut_passages(shown, (), spans)), rest=len(said) - len(shown))
+def _draw_decoded(decoded: str) -> CodeValue:
+    shown = decoded[:_LONGEST_DECODED]
+    spans = list_spans(shown, find_language("", decoded, "", "") or "")
+    return CodeValue(language="", lines=cut_lines(cut_passages(shown, (), spans)), rest=len(decoded) - len(shown))
 
 
 def _write_in_line(node: JsonNode, written: str) -> str | None:

@@ -86,7 +86,7 @@ def _read_value(text: str) -> Any:
         return None
     try:
         return read_json(text)
-    except ValueError:  # also for a name that stands twice: then nobody knows which of them a program takes
+    except ValueError:  # also for a name that occurs twice, of which a program may read either
         return None
 
 

@@ -118,7 +118,7 @@ class TranscriptView:
     """Numbers of the steps about which something was found."""
     head: RunHead | None
     beside: tuple[tuple[str, ShownText], ...]
-    """What stands in the messages and in no step, by its place."""
+    """What the messages have that is in no step, by its place."""
     beside_total: int
     unread: tuple[str, ...]
     """Why the messages cannot be read as whole steps, a sentence each."""

@@ -1,6 +1,6 @@
 """A conversation, or an agent's run, made into what is shown of it.
 
-Whoever wrote it may want something to be overlooked. So what is folded or cut is counted and named in
+Its author may want something to be overlooked. So what is folded or cut is counted and named in
 ``unshown_parts``, and what no step holds is shown beside the steps. Long runs have thousands of steps: nothing here
 looks at a text that is not shown, but for the quotations of the judge.
 """
@@ -297,7 +297,7 @@ class _Builder:
     # ------------------------------------------------------------ what the judge quoted
 
     def find_quotations(self, quotations: Sequence[str]) -> None:
-        """Find the first step that holds each quotation, as it stands there or as JSON writes it."""
+        """Find the first step that holds each quotation, as it is written or as JSON writes it."""
         some = quotations[:MOST_QUOTATIONS]
         waiting = {number: _unescape(text) for number, text in enumerate(some, 1) if text}
         for place, step in enumerate(self.run.steps):
@@ -348,7 +348,7 @@ class _Builder:
         return ShownChange(path=path, kind=kind, diff=self._show(0, diff, _LONG_CALL, whole=False) if diff else None)
 
     def list_beside(self) -> Iterator[tuple[str, ShownText]]:
-        """Yield what stands in the messages and in no step; of a run, what its source added to it."""
+        """Yield what the messages have that is in no step; of a run, what its source added to it."""
         beside = list(self.conversation.beside)
         if self.conversation.kind == "messages":
             beside = [(_name_message(place), text) for place, text in beside]
@@ -439,11 +439,11 @@ def _looks_other(text: str) -> bool:
 
 
 def _unescape(quotation: str) -> tuple[str, ...]:
-    """Return a quotation as it stands, and as what it says where it was taken from JSON."""
+    """Return a quotation as it is written, and without escapes where it was taken from JSON."""
     if "\\" not in quotation:
         return (quotation,)
     try:
-        said = json.loads(f'"{quotation}"')
+        unescaped = json.loads(f'"{quotation}"')
     except ValueError:
         return (quotation,)
-    return (quotation, said)
+    return (quotation, unescaped)

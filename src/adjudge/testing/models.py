@@ -93,8 +93,8 @@ class ScriptedModel:
         self.structured = structured
         self.requests: list[Request] = requests if requests is not None else []
         self._script = script
-        several = isinstance(script, Sequence) and not isinstance(script, str)
-        self._lines: Iterator[Line] = iter(script) if several else _repeat(script)  # type: ignore[arg-type]
+        is_one = isinstance(script, str) or not isinstance(script, Sequence)
+        self._lines: Iterator[Line] = _repeat(script) if is_one else iter(script)
 
     async def complete(self, request: Request, /) -> Reply:
         """Say the next line."""
@@ -156,6 +156,9 @@ def assert_passes(
     replayed, unless ``judge`` names another; elsewhere ``judge``, or the model that ``ADJUDGE_JUDGE`` names. It works
     with and without an event loop, and blocks a running one. If the judge needs the test's own loop, write ``await
     judge(content, ..., throw_on_fail=True)``.
+
+    * ``content``: What is judged: a text, a JSON value, messages.
+    * ``rubric``: What good means; ``None`` with ``criteria=``, or for the suite's rubric.
     """
     from adjudge.judges.open import judge as ask_configured
     from adjudge.sync import run_sync
@@ -230,7 +233,12 @@ def _fill_name(line: Any, system: str) -> Any:
 
 
 def fill_token(text: str, token: str | None) -> str:
-    """Put the token at the beginning of the reply's object, or in place of ``{{token}}``."""
+    """Put the token at the beginning of the reply's object, or in place of ``{{token}}``.
+
+    Args:
+        text: The reply.
+        token: The token of the question; ``None`` leaves the reply as it is.
+    """
     if token is None:
         return text
     if MASK in text:

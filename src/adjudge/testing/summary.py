@@ -104,7 +104,8 @@ def describe(result: JudgeResult) -> dict[str, Any]:
         "judge": _clean_name(result.judge),
         "ms": float(result.duration_ms),
         "usage": usage.to_dict() if usage is not None else None,
-        "asked": result.attempts > 0,
+        # A function that decides reports no usage, and neither does a server that counts nothing: nothing to say.
+        "asked": result.attempts > 0 and (usage is not None or result.undecided_because is not None),
         "criteria": [(_clean_name(criterion.name), criterion.score) for criterion in result.criteria[:MOST_CRITERIA]],
     }
 

@@ -26,6 +26,12 @@ async def forge(
     source, if it has no tests, or if the registry has no room for it. A refusal and a rejection are results, not
     exceptions; every verdict is recorded. Raises ``UsageError`` for a judge that cannot be asked, and ``LedgerError``
     when the store fails.
+
+    * ``candidate``: The tool, with its tests and their records.
+    * ``judge``: Who reviews it.
+    * ``registry``: Where it becomes a tool.
+    * ``agent``: The agent that made it.
+    * ``session``: The session that may use it.
     """
     if not isinstance(candidate, ToolCandidate) or not isinstance(registry, ToolRegistry):
         raise UsageError(

@@ -32,7 +32,7 @@ from adjudge.tools.store import (
     make_reviewed_entry,
 )
 from adjudge.tools.tool import MISSING, EmergentTool, ToolCandidate, ToolUsage, tool_digest
-from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ToolReviewVerdict
+from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ToolReviewVerdict, reject_creation
 
 LONGEST_ID = 200
 """Characters; ours have fewer."""
@@ -332,16 +332,7 @@ async def ask_creation(judge: ToolJudge, candidate: ToolCandidate, seconds: floa
     try:
         verdict = await Timeout(seconds * REVIEW_SHARE).run(judge.review_creation(candidate), name="review_creation")
     except TimeoutError:
-        return CreationVerdict(
-            approved=False,
-            confidence=0.0,
-            safety=0.0,
-            correctness=0.0,
-            determinism=0.0,
-            bounded=0.0,
-            reasoning=describe_late(seconds),
-            tool_digest=tool_digest(candidate),
-        )
+        return reject_creation(describe_late(seconds), tool_digest(candidate))
     if not isinstance(verdict, CreationVerdict) or verdict.tool_digest != tool_digest(candidate):
         raise UsageError(f"review_creation returns a CreationVerdict on what it was given, got {show(verdict)}")
     return verdict

@@ -187,6 +187,8 @@ def validate_reuse(
 
     Compiled schemas are kept under their bytes, so a schema that is changed in place is compiled again. ``tool_id`` has
     no effect; it documents the call.
+
+    * ``output``: What the tool returned: a JSON value, or its text.
     """
     del tool_id
     try:

@@ -31,7 +31,7 @@ from adjudge.tools.review_question import (
     list_tool_parts,
 )
 from adjudge.tools.tool import MISSING, MOST_VALUES, EmergentTool, ToolCandidate, ToolTest, tool_digest
-from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ReuseVerdict, ReviewVerdict
+from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ReuseVerdict, ReviewVerdict, reject_creation
 
 MOST_CHARACTERS = 400_000
 """How long everything about a candidate may be together; a review of more than that is none."""
@@ -158,11 +158,11 @@ class EmergentJudge:
         started, digest = time.perf_counter(), tool_digest(candidate)
         fault = find_fault(candidate)
         if fault is not None:
-            return _reject_creation(f"rejected without asking: {fault}", digest)
+            return reject_creation(f"rejected without asking: {fault}", digest)
         question = make_guard_question(CREATION, list_parts(candidate), answer_creation, subject=digest)
         fault = _find_question_fault(self._creation, question)
         if fault is not None:
-            return _reject_creation(f"rejected without asking: {fault}", digest)
+            return reject_creation(f"rejected without asking: {fault}", digest)
         result = await self._creation.ask(question)
         verdict = _conclude_creation(result, digest)
         await self._report("creation", candidate, verdict, [result], started)
@@ -277,7 +277,7 @@ def _find_question_fault(chain: JudgeChain, question: Question) -> str | None:
 def _conclude_creation(result: JudgeChainResult, digest: str) -> CreationVerdict:
     review = result.value
     if result.decided_by != "judge" or not isinstance(review, CreationReview):
-        return replace(_reject_creation(_describe_undecided(result), digest), chain_result=result)
+        return replace(reject_creation(_describe_undecided(result), digest), chain_result=result)
     return CreationVerdict(
         approved=result.passed,
         confidence=review.confidence,
@@ -304,19 +304,6 @@ def _describe_undecided(result: JudgeChainResult) -> str:
     details = [seat.detail for seat in result.results if seat.undecided_because is not None and seat.detail]
     reason = result.undecided_because or "nobody reviewed it"
     return f"rejected, since no review could be read ({reason})" + (f": {'; '.join(details)}" if details else "")
-
-
-def _reject_creation(reasoning: str, digest: str) -> CreationVerdict:
-    return CreationVerdict(
-        approved=False,
-        confidence=0.0,
-        safety=0.0,
-        correctness=0.0,
-        determinism=0.0,
-        bounded=0.0,
-        reasoning=reasoning,
-        tool_digest=digest,
-    )
 
 
 def _reject_review(reasoning: str) -> ReviewVerdict:

@@ -66,6 +66,20 @@ class CreationVerdict:
         return read_record(cls, data)
 
 
+def reject_creation(reasoning: str, digest: str) -> CreationVerdict:
+    """Make the verdict that rejects the creation of a tool, with a score of 0 throughout, as where nobody was asked."""
+    return CreationVerdict(
+        approved=False,
+        confidence=0.0,
+        safety=0.0,
+        correctness=0.0,
+        determinism=0.0,
+        bounded=0.0,
+        reasoning=reasoning,
+        tool_digest=digest,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewVerdict:
     """The verdict of one of the two reviewers of a promotion."""

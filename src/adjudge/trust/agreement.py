@@ -133,6 +133,10 @@ def make_agreement(
 
     Raises ``UsageError`` for what ``make_confusion`` refuses, and for fewer than two groups.
     Source of the clustered share: Korn and Graubard 1998; of the bootstrap: Davison and Hinkley 1997, section 3.8.
+
+    * ``judged``: What the judge says of each item.
+    * ``truth``: What people say of each item, in the same order.
+    * ``resamples``: How many times the bootstrap draws.
     """
     check_extra()
     check_resampling(seed, resamples)

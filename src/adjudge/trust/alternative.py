@@ -114,6 +114,10 @@ def make_alternative_test(
 
     Raises ``UsageError`` for lists of different length, labels that are no numbers under ``neg_rmse``, and where no
     annotator has ``least_items`` items that somebody else rated too.
+
+    * ``judged``: What the judge says of each item.
+    * ``closeness``: ``"accuracy"``, the share of equal labels, or ``"neg_rmse"``, for numbers.
+    * ``q``: The share of false discoveries that is accepted among the annotators, between 0 and 1.
     """
     check_extra()
     check_choice("closeness", closeness, get_args(Closeness))

@@ -112,6 +112,8 @@ def make_bias(
     A property that is the same for every item is refused, with the reason. A kind of fewer than 10 items, or of fewer
     than 5 groups, is shown and not tested. Raises ``UsageError`` for lists of different length, fewer than 30 items,
     and where no property remains.
+
+    * ``properties``: The values of each property, by its name.
     """
     check_extra()
     import numpy as np

@@ -100,6 +100,11 @@ def make_ceiling(
 
     Intervals come from a bootstrap of items, or of ``groups`` (one for each item). A coefficient that the data do not
     define has no value and a note. Raises ``UsageError`` where no two raters have ``least_items`` items in common.
+
+    * ``ratings``: For each item, the raters and what each said.
+    * ``categories``: The order of texts on the ``ordinal`` scale.
+    * ``seed``: What the random draws begin with; the same seed gives the same limits.
+    * ``resamples``: How many times the bootstrap draws.
     """
     check_extra()
     check_resampling(seed, resamples)

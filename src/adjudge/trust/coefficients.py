@@ -45,6 +45,8 @@ def compute_cohen_kappa(confusion: Confusion, *, weights: Weights | None = None)
     With ``weights`` a disagreement counts by how many places apart the two categories are (``linear``) or by the square
     of it (``quadratic``); undecided has no place in the order, so those items are left out. Raises ``UsageError`` where
     both sides use one and the same category alone, and for a text order that nobody gave meaning to.
+
+    * ``confusion``: The counts, as ``make_confusion`` makes them.
     """
     check_extra()
     if weights is not None:
@@ -282,6 +284,9 @@ def compute_krippendorff_alpha(
 
     ``categories`` gives the order of texts on the ``ordinal`` scale; numbers have their own. Raises ``UsageError``
     where no item has two ratings, where all ratings are one value, and for values that the scale does not have.
+
+    * ``ratings``: For each item, the raters and what each said.
+    * ``scale``: What differences between ratings mean: ``nominal``, ``ordinal``, ``interval`` or ``ratio``.
     """
     check_extra()
     import numpy as np

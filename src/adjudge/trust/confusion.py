@@ -98,6 +98,9 @@ def make_confusion(
     ``categories`` fixes their order, and may name some that no item has; ``None`` (undecided) is added where it occurs.
     Raises ``UsageError`` for no items, lists of different length, a label outside ``categories``, NaN, more than 200
     categories, and true or false beside numbers, because ``True`` equals 1 in Python.
+
+    * ``judged``: What the judge says of each item.
+    * ``truth``: What people say of each item, in the same order.
     """
     return make_confusion_of_pairs(count_pairs(judged, truth), categories)
 
@@ -226,6 +229,8 @@ def compute_sensitivity(confusion: Confusion, *, positive: Category = True) -> f
     """The share of the good items that the judge passes: those whose true category is ``positive``.
 
     Undecided counts against the judge. Raises ``UsageError`` without a good item.
+
+    * ``confusion``: The counts, as ``make_confusion`` makes them.
     """
     passed, of = count_sensitivity(confusion, positive)
     return _divide(passed, of, "sensitivity", f"no item is truly {show(positive)}")
@@ -235,6 +240,8 @@ def compute_specificity(confusion: Confusion, *, positive: Category = True) -> f
     """The share of the bad items that the judge fails: both have a category that is neither ``positive`` nor undecided.
 
     Undecided counts against the judge. Raises ``UsageError`` without a bad item.
+
+    * ``confusion``: The counts, as ``make_confusion`` makes them.
     """
     caught, of = count_specificity(confusion, positive)
     return _divide(caught, of, "specificity", f"no item is truly anything but {show(positive)}")

@@ -141,6 +141,9 @@ def make_corrected_rate(
     (``compute_sample_p_value`` below 0.01). Where every case is labelled, nothing was drawn and the rate is counted.
     ``groups`` has the labels of the run group by group; leave it out where each is for itself. ``method`` is as for
     ``make_internal_rate``. Needs ``adjudge[trust]``; raises ``UsageError`` for counts that cannot be.
+
+    * ``target``: What the rate is of: ``"run"``, these cases, or ``"system"``, everything that the system produces.
+    * ``level``: The confidence of the interval, between 0 and 1.
     """
     check_heaps(heaps, groups)
     _check_words(target, level)
@@ -191,6 +194,11 @@ def make_internal_rate(
     several in which some heap has fewer than 5 labels is taken as one heap. There is no refusal for a bad judge.
     ``method`` chooses the limits of each share. By default they are Wilson's, joined with the exact ones where fewer
     than 8 of the labelled answers are good, or bad. A rate of the run leaves out what its labels exclude.
+
+    * ``heaps``: The cases by verdict and stratum, with the labels in them.
+    * ``groups``: The labels group by group; ``None`` where each case is for itself.
+    * ``target``: What the rate is of: ``"run"``, these cases, or ``"system"``, everything that the system produces.
+    * ``level``: The confidence of the interval, between 0 and 1.
     """
     check_heaps(heaps, groups)
     _check_words(target, level)
@@ -246,7 +254,14 @@ def find_worth(
     level: float = LEVEL,
     method: IntervalMethod | None = None,
 ) -> int:
-    """Find how many labels people alone need for an interval of this width around this rate: at most ``cases``."""
+    """Find how many labels people alone need for an interval of this width around this rate: at most ``cases``.
+
+    * ``value``: The rate, from 0 to 1.
+    * ``width``: The width of the interval, as a share.
+    * ``target``: What the rate is of: ``"run"``, these cases, or ``"system"``, everything that the system produces.
+    * ``level``: The confidence of the interval, between 0 and 1.
+    * ``method``: How the limits of each share are computed.
+    """
     check_extra()
     import numpy as np
 

@@ -115,6 +115,11 @@ def make_correlation(
     Fieller, Hartley and Pearson's for Kendall (1957), which assume independent items. With ``groups`` (one for each
     item) whole groups are drawn again, and the coefficients of the groups are averaged as well, with a t interval.
     Raises ``UsageError`` for fewer than two items, lists of different length, and one distinct value on a side.
+
+    * ``judged``: What the judge says of each item.
+    * ``truth``: What people say of each item, in the same order.
+    * ``seed``: What the random draws begin with; the same seed gives the same limits.
+    * ``resamples``: How many times the bootstrap draws.
     """
     check_extra()
     check_resampling(seed, resamples)

@@ -170,6 +170,8 @@ def find_paired_difference(gained: int, lost: int, of: int, *, level: float = LE
 
     Source: D. G. Bonett and R. M. Price, "Adjusted Wald confidence interval for a difference of binomial proportions
     based on paired data", 2012.
+
+    * ``level``: The confidence of the interval, between 0 and 1.
     """
     check_level(level)
     better, worse, cases = read_count(gained, "gained"), read_count(lost, "lost"), read_count(of, "of")
@@ -186,6 +188,8 @@ def find_grouped_difference(
     ``differences`` are 1 for a case that was gained, -1 for one that was lost, and 0; ``groups`` names the group of
     each. The counts are divided by the design effect, and by the factor that Student's t adds for the number of
     groups. Needs ``adjudge[trust]``; raises ``UsageError`` for fewer than 2 groups and for other differences.
+
+    * ``level``: The confidence of the interval, between 0 and 1.
     """
     check_extra()
     check_level(level)

@@ -57,11 +57,11 @@ class ShareTest:
     def add(self, *, is_bad: bool) -> ShareTest:
         """Return the test after one more label."""
         kept, labels = _keep_back(self.labels + 1), self.labels + 1
-        given = (_keep_back(self.labels) - kept) / len(STAKES)
+        handed_out = (_keep_back(self.labels) - kept) / len(STAKES)
         gain = (is_bad - self.promise) / self.promise
         wealths = tuple(
             [
-                min((wealth + given) * (1 + stake * gain), MOST_WEALTH)
+                min((wealth + handed_out) * (1 + stake * gain), MOST_WEALTH)
                 for wealth, stake in zip(self.wealths, STAKES, strict=True)
             ]
         )

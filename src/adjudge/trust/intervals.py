@@ -131,6 +131,9 @@ def find_interval(
 
     Sources: E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927; L. D. Brown,
     T. T. Cai and A. DasGupta, "Interval estimation for a binomial proportion", 2001, for the others.
+
+    * ``level``: The confidence of the interval, between 0 and 1.
+    * ``method``: How the limits of each share are computed.
     """
     try:
         number, total = float(count), float(of)
@@ -204,6 +207,11 @@ def find_weighted_share(
     taken as 0.5 with the interval from 0 to 1. Needs ``adjudge[trust]``; raises ``UsageError`` for other numbers.
 
     Source: G. Y. Zou and A. Donner, "Construction of confidence limits about effect measures", 2008.
+
+    * ``counts``: How many of each heap count.
+    * ``of``: How many of each heap were looked at.
+    * ``level``: The confidence of the interval, between 0 and 1.
+    * ``method``: How the limits of each share are computed.
     """
     check_extra()
     import numpy as np

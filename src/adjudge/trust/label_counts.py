@@ -89,6 +89,9 @@ def count_groups(
 
     ``heaps`` are places in the list of heaps, which has ``columns`` entries; a truth of ``None`` is unresolved. Needs
     ``adjudge[trust]``; raises ``UsageError`` for lists of different lengths and for places that do not exist.
+
+    * ``groups``: The group of each labelled case.
+    * ``truths``: Whether each is good; ``None`` is unresolved.
     """
     check_extra()
     import numpy as np

@@ -133,6 +133,8 @@ def estimate_labels_of_difference(
     The judge is expected to err on an answer with the chance 1 - ``expect``, and on the two answers of a question
     independently. Of ``pairs`` it prefers the wrong side with that chance; ties would need fewer labels. At least
     ``FEWEST_QUESTIONS``, and at most all ``questions``.
+
+    * ``level``: The confidence of the interval, between 0 and 1.
     """
     # A preference is -1 or 1. The best weight of one that is right with chance a is 2a - 1, which leaves 1 - (2a - 1)²;
     # a judge that is right in less than a half has no weight.

@@ -114,6 +114,9 @@ def make_repeatability(
 
     ``repeats`` has one sequence of labels for each item; ``groups`` one name for each item. Raises ``UsageError``
     where no item has two repeats.
+
+    * ``seed``: What the random draws begin with; the same seed gives the same limits.
+    * ``resamples``: How many times the bootstrap draws.
     """
     check_extra()
     check_resampling(seed, resamples)

@@ -72,6 +72,11 @@ def find_bootstrap_interval(
     The same seed gives the same limits. Raises ``UsageError`` for no values, values that are not finite, groups of
     another length, and for fewer than 10 values or groups: their percentiles lie much too close. Source: Efron and
     Tibshirani 1993, chapter 13.
+
+    * ``values``: The numbers whose mean it is.
+    * ``seed``: What the random draws begin with; the same seed gives the same limits.
+    * ``resamples``: How many times the bootstrap draws.
+    * ``level``: The confidence of the interval, between 0 and 1.
     """
     check_extra()
     check_resampling(seed, resamples)

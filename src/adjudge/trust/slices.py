@@ -99,6 +99,10 @@ def make_slices(
     Fisher's exact test, or with ``groups`` (one for each item) a t test with errors that follow the groups. Kinds with
     fewer than ``least_items`` items, or of fewer than 5 groups, are shown and not tested. Raises ``UsageError`` for
     lists of different length, and for fewer than two kinds.
+
+    * ``judged``: What the judge says of each item.
+    * ``truth``: What people say of each item, in the same order.
+    * ``kinds``: The kind of each item.
     """
     check_extra()
     import numpy as np

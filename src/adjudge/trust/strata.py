@@ -60,6 +60,8 @@ def group_scores(scores: Sequence[float], *, most: int = STRATA) -> tuple[int, .
     The sums of ``sqrt(s(1 - s))`` are about equal, so that cases of which more can be expected to be disputed get
     more strata. Equal scores stay together. A stratum of fewer than 10 cases is joined with its neighbour. Raises
     ``UsageError`` for scores that are not from 0 to 1.
+
+    * ``scores``: The judge's score of each case, from 0 to 1.
     """
     check_whole_number("most", most, least=1, most=MOST_STRATA)
     counted = Counter(check_share("scores", score) for score in scores)
@@ -101,6 +103,8 @@ def allocate_pilot(sizes: Sequence[int], labels: int) -> tuple[int, ...]:
     """Allocate ``labels`` planned ones to the strata of the pilot: in proportion to its size, at least 5 each.
 
     The pilot has a quarter of the labels and at least 60; a stratum never gets more than it has.
+
+    * ``sizes``: The number of cases in each stratum.
     """
     check_sizes(sizes)
     check_whole_number("labels", labels, least=1)
@@ -116,6 +120,8 @@ def allocate_labels(
 
     ``labelled`` and ``good`` are the counts so far. The share of good ones is smoothed, ``(x + 1) / (n + 2)``: a
     stratum in which everybody agreed so far still gets labels. One that has more than its part keeps them.
+
+    * ``sizes``: The number of cases in each stratum.
     """
     check_sizes(sizes)
     if not len(sizes) == len(labelled) == len(good):

@@ -100,6 +100,8 @@ def make_threshold_steps(scores: Iterable[float], *, most: int = MOST_THRESHOLDS
 
     They are the distinct scores, the highest first. Of more than ``most`` those are kept that release about equally
     many cases more each time; the lowest is always among them.
+
+    * ``scores``: The judge's score of each case, from 0 to 1.
     """
     check_whole_number("most", most, least=1)
     counts = sorted(Counter(scores).items(), reverse=True)
@@ -121,6 +123,14 @@ def find_first_step(
     these: twice as many as without a single error certify a threshold, by the share of cases that it releases. At fewer
     a judge that is good enough would often end the sequence by one error. What people say of the labelled cases has no
     part in it.
+
+    Args:
+        steps: The thresholds to test, as ``make_threshold_steps`` makes them.
+        risk: What is promised to be rare: ``"wrong_pass"``, ``"wrong_given_pass"`` or ``"lost"``.
+        bound: The share that is promised not to be exceeded, between 0 and 1.
+        level: The confidence of the promise, between 0 and 1.
+        cases: How many cases there are.
+        labels: How many of them are labelled.
     """
     if risk != "wrong_given_pass":
         return 0
@@ -132,6 +142,10 @@ def find_fewest_labels(bound: float, level: float) -> int:
     """Find how many labels certify a threshold if none of them is wrong: the least n with (1 - bound)^n <= 1 - level.
 
     It is 59 for a bound of 0.05 at 0.95, and 29 for 0.1.
+
+    Args:
+        bound: The share of wrong ones that is promised not to be exceeded, between 0 and 1.
+        level: The confidence of the promise, between 0 and 1.
     """
     return math.ceil(math.log(1 - level) / math.log1p(-bound) - 1e-9)
 
@@ -141,6 +155,10 @@ def find_look_level(confidence: float, look: int) -> float:
 
     Look k may break it with the chance (1 - confidence) 6 / (π² k²), which over all looks sums to 1 - confidence. The
     first look has 61 % of it.
+
+    Args:
+        confidence: The confidence of the promise at all looks together, between 0 and 1.
+        look: The number of this look, from 1.
     """
     check_whole_number("look", look, least=1)
     return 1 - (1 - check_share("confidence", confidence)) * 6 / (math.pi * look) ** 2
@@ -153,6 +171,10 @@ def count_labelled(steps: Sequence[ThresholdStep], labelled: Iterable[tuple[floa
     """Count the labelled cases that each threshold releases, from the score of each and whether it is wrong.
 
     A labelled case that no threshold releases is left out.
+
+    Args:
+        steps: The thresholds to test, as ``make_threshold_steps`` makes them.
+        labelled: The score of each labelled case, and whether it is wrong.
     """
     ascending = [-step.threshold for step in steps]
     counts = Counter((bisect_left(ascending, -score), wrong) for score, wrong in labelled)

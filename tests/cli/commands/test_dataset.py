@@ -96,7 +96,8 @@ def test_hostile_text_reaches_no_terminal_raw(line: Line):
     ("arguments", "parts"),
     [
         (["gone.jsonl"], ("cannot read gone.jsonl", "No such file", "name a file")),
-        (["answers.csv"], ("answers.csv, line 1", "no column is the content", "say which of", "--content")),
+        (["texts.csv"], ("texts.csv, line 1", "no column is the content", "say which of", "--content")),
+        (["both.csv"], ("both.csv, line 1", "'output' and 'answer' may each be the content", "--content")),
         (["answers.csv", "--content", "anser"], ("column 'anser'", "did you mean 'answer'?")),
         (["empty.jsonl"], ("empty.jsonl", "no case")),
         (["answers.csv", "--from", "xls"], ("--from", "one of jsonl, csv", "xls")),
@@ -108,6 +109,8 @@ def test_hostile_text_reaches_no_terminal_raw(line: Line):
 def test_what_cannot_be_read_is_a_sentence(line: Line, arguments, parts):
     """Status 2, for both commands."""
     Path("empty.jsonl").write_text("\n", "utf-8")
+    Path("texts.csv").write_text("id,text\n1,No.\n", "utf-8")
+    Path("both.csv").write_text("answer,output\nYes.,No.\n", "utf-8")
     for command, more in (("check", []), ("convert", ["out.jsonl"])):
         ran = line("dataset", command, arguments[0], *more, *arguments[1:])
         assert ran.status == 2

@@ -10,7 +10,6 @@ import pytest
 
 from kit import cli
 from kit.cli import Line
-from kit.house import ROOT
 from kit.judges import names
 
 
@@ -138,15 +137,3 @@ def test_each_act_ends_with_what_to_type(line: Line):
     for words in typed:
         page = line(words[1], "--help").out
         assert all(word in page for word in words if word.startswith("--"))
-
-
-def test_the_readme_shows_what_the_demo_says(line: Line):
-    """Line for line, but for what is left out or cut short."""
-    readme = (ROOT / "README.md").read_text("utf-8")
-    block = readme.split("```text\n")[1].split("```")[0]
-    printed = {" ".join(text.split()) for text in line("demo").out.splitlines()}
-    shown = [" ".join(text.split()) for text in block.splitlines() if text.strip()]
-
-    assert len(shown) > 15
-    for text in shown:
-        assert text in printed or any(item.startswith(text.removesuffix("...").strip()) for item in printed), text

@@ -51,6 +51,15 @@ def test_list_shows_entries_and_no_escape_sequence(line: Line):
     assert not HIDDEN.search(done.out)
 
 
+@pytest.mark.parametrize("address", [URL, "a.db", "postgresql://db/x"])
+def test_an_address_without_its_option_is_told_the_option(line: Line, address: str):
+    """Most people write it so first."""
+    ran = line("ledger", "verify", address)
+
+    assert ran.status == 2
+    assert f"write --ledger {address}; see adjudge ledger verify --help" in ran.err
+
+
 def test_list_filters_and_tells_what_it_left_out(line: Line):
     """Each option narrows; of many, the last are shown."""
     failed = line("ledger", "list", "--ledger", URL, "--outcome", "failed", "--json").document

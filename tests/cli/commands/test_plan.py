@@ -57,6 +57,15 @@ def test_the_first_call_draws_a_pilot(line: Line):
     assert json.loads(Path("run/plan.json").read_text())["seed"] == 1
 
 
+def test_a_number_in_place_of_a_file_of_labels_is_explained(line: Line):
+    """Who wants to label 30 cases tries this first; nothing is drawn."""
+    ran = line("plan", "run", "--labels", "30")
+
+    assert ran.status == 2
+    assert "--labels takes a file of labels, and 30 is a number" in ran.err
+    assert not Path("run/plan.json").exists()
+
+
 def test_a_list_that_cannot_be_written_draws_nothing(line: Line):
     """A plan is kept once it is drawn, so the name of the list is looked at first."""
     Path("there.csv").write_text("mine")

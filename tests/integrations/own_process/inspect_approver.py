@@ -43,7 +43,18 @@ NOT_CHECKED = "The call was not made: it could not be checked."
 
 @pytest.fixture(autouse=True)
 def package(require) -> None:
+    """Find Inspect, and have event loops re-entered as it does, before one runs.
+
+    Inspect changes the class of event loops when it first re-enters one. A loop that runs at that moment can then look
+    for a callback that the inner one has already called: "pop from an empty deque".
+    """
     require("inspect-ai", find_spec("inspect_ai"), "pip install inspect-ai")
+    import nest_asyncio2
+
+    async def apply() -> None:
+        nest_asyncio2.apply()
+
+    asyncio.run(apply())
 
 
 # ---------------------------------------------------------------- a task whose model says what it is told

@@ -11,10 +11,10 @@ import pytest
 
 from adjudge import Approvals, Ledger
 from kit.approval_pages import CONFIG, make_request, read_approval
-from kit.browser import open_chromium
+from kit.browser import note_faults, open_chromium
 from kit.labels import make_run
 from kit.patience import wait_for
-from kit.server import PASSWORD, RunningServer, run_server
+from kit.server import RunningServer, run_server, sign_in
 
 pytestmark = pytest.mark.integration
 
@@ -73,15 +73,8 @@ def provide_visit(browser: Any, server: RunningServer) -> Iterator[Visit]:
         page = context.new_page()
         if script:
             page.add_init_script(script)
-        page.on("dialog", lambda dialog: (wrong.append("a dialog"), dialog.dismiss()))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda message: wrong.append(message.text) if "Content Security" in message.text else None)
-        page.on("request", lambda asked: wrong.append(asked.url) if not asked.url.startswith(server.url) else None)
-        page.goto(f"/signin?next={path}")
-        page.fill("#name", name)
-        page.fill("#password", PASSWORD)
-        page.press("#password", "Enter")
-        page.wait_for_url(lambda url: "/signin" not in url)
+        note_faults(page, server.url, wrong)
+        sign_in(page, name, path)
         return page
 
     yield visit

@@ -13,7 +13,7 @@ from adjudge import Case
 from kit.approval_pages import CONFIG, decide, make_request
 from kit.browser import open_chromium
 from kit.labels import make_run
-from kit.server import PASSWORD, RunningServer, run_server
+from kit.server import RunningServer, run_server, sign_in
 
 pytestmark = pytest.mark.integration
 
@@ -38,11 +38,7 @@ def open_page(server: RunningServer) -> Iterator[Any]:
     assert server
     with open_chromium() as browser, browser.new_context(base_url=server.url) as context:
         page = context.new_page()
-        page.goto("/signin?next=/labels")
-        page.fill("#name", "Ana")
-        page.fill("#password", PASSWORD)
-        page.click("button.main-act")
-        page.wait_for_url("**/labels")
+        sign_in(page, "Ana", "/labels")
         yield page
 
 

@@ -18,7 +18,7 @@ import pytest
 from kit.approval_pages import CONFIG, make_request
 from kit.browser import open_chromium
 from kit.environment import find_data
-from kit.server import PASSWORD, RunningServer, run_server
+from kit.server import RunningServer, run_server, sign_in
 
 pytestmark = pytest.mark.integration
 
@@ -47,11 +47,7 @@ def open_page(server: RunningServer) -> Iterator[Any]:
     assert server
     with open_chromium() as browser, browser.new_context(base_url=server.url) as context:
         page = context.new_page()
-        page.goto("/signin?next=/approvals")
-        page.fill("#name", "Ana")
-        page.fill("#password", PASSWORD)
-        page.click("button.main-act")
-        page.wait_for_url("**/approvals")
+        sign_in(page, "Ana", "/approvals")
         yield page
 
 

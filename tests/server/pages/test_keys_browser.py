@@ -10,9 +10,9 @@ import pytest
 
 from adjudge.labels import open_label_queue
 from kit.approval_pages import CONFIG, decide, list_kinds, make_request, read_approval
-from kit.browser import open_chromium
+from kit.browser import note_faults, open_chromium
 from kit.labels import make_run
-from kit.server import PASSWORD, RunningServer, run_server
+from kit.server import RunningServer, run_server, sign_in
 
 pytestmark = pytest.mark.integration
 
@@ -67,12 +67,8 @@ def provide_visit(browser: Any, server: RunningServer) -> Iterator[Visit]:
         context = browser.new_context(base_url=server.url)
         contexts.append(context)
         page = context.new_page()
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.goto(f"/signin?next={path}")
-        page.fill("#name", name)
-        page.fill("#password", PASSWORD)
-        page.click("button.main-act")
-        page.wait_for_url(f"**{path}")
+        note_faults(page, server.url, wrong)
+        sign_in(page, name, path)
         return page
 
     yield visit
@@ -181,10 +177,7 @@ def check_empty_queue(folder: Path, browser: Any) -> None:
     with run_server(folder, config=CONFIG) as running, browser.new_context(base_url=running.url) as context:
         running.add_account("Ana")
         page = context.new_page()
-        page.goto("/signin?next=/approvals")
-        page.fill("#name", "Ana")
-        page.fill("#password", PASSWORD)
-        page.click("button.main-act")
+        sign_in(page, "Ana", "/approvals")
         page.get_by_text("Nothing waits for approval").wait_for()
         for sentence in SENTENCES:
             page.keyboard.press("a")

@@ -209,6 +209,23 @@ def test_what_was_typed_is_there_again_when_more_is_shown(server: RunningServer,
     assert [vote.by for vote in read_approval(server, ident).votes] == []
 
 
+def test_hiding_the_judge_keeps_what_was_typed(server: RunningServer, ana: Any):
+    """The button sends the form too; the judge stays hidden on every page that follows, until it is shown."""
+    ident = make_request(server)
+    for words, hides in (("Hide the judge until I decide", True), ("Show the judge at once", False)):
+        page = ana.get(f"/approvals/{ident}").text
+        button = re.search(rf'<button[^>]* formaction="([^"]+)"[^>]* value="(\w+)"[^>]*>{words}', page)
+        assert button is not None, words
+        fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', find_form(page)))
+
+        answer = ana.post(html.unescape(button[1]), data=fields | {"judge": button[2], "reason": REASON})
+
+        assert (answer.status_code, find_typed(answer.text)) == (200, REASON)
+        for text in (answer.text, ana.get(f"/approvals/{ident}").text):
+            assert ("The judge is hidden" in text) is hides
+    assert read_approval(server, ident).votes == ()
+
+
 def test_showing_more_needs_the_form_of_the_session(server: RunningServer, ana: Any):
     """As every form; and somebody who only reads gets links."""
     ident = make_request(server, texts={"context": LONG})

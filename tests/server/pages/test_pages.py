@@ -76,6 +76,34 @@ def test_the_overview_counts_each_decision_once(server: RunningServer):
     assert re.search(r"\d+\.\d to \d+\.\d %", Reader(page).text)
 
 
+def test_overview_and_results_say_what_they_count(server: RunningServer):
+    """The same decisions: as they first came out, and as they came out last."""
+    browser = server.sign_in("Ana")
+    page = browser.get("/results").text
+    first, last = Reader(browser.get("/").text).text, Reader(page).text
+    number, found = re.search(r"\b(\d+) judgements", first)[1], re.search(r'<li class="quiet">(\d+) found', page)[1]
+
+    assert number == found
+    assert "each as it first came out" in first
+    assert "each as it came out last" in last
+
+
+def test_nothing_is_said_of_cost_where_functions_judged(tmp_path: Path):
+    """Nobody reported a cost: there is a dash and no sum, neither in a list nor on a result's own page."""
+
+    async def record() -> None:
+        async with Ledger(f"sqlite:///{tmp_path / 'adjudge.db'}") as ledger:
+            for _ in range(3):
+                await ledger.append(JudgeResult(outcome="passed", judge="polite", score=1.0))
+
+    asyncio.run(record())
+    with run_server(tmp_path, server_demo.CONFIG) as running:
+        running.add_account("Ana")
+        browser = running.sign_in("Ana")
+        for path in ("/", "/results", "/results/1"):
+            assert not re.search(r"\$0|unknown|not known|Cost:", Reader(browser.get(path).text).text), path
+
+
 def read_column(page: str, name: str) -> list[int]:
     """The whole numbers of a column of a table."""
     return list(map(int, re.findall(rf'data-name="{name}">(\d+)</td>', page)))

@@ -11,9 +11,9 @@ import pytest
 from adjudge import Case
 from adjudge.labels import open_label_queue
 from kit.approval_pages import CONFIG, list_kinds, make_request, read_approval
-from kit.browser import open_chromium
+from kit.browser import note_faults, open_chromium
 from kit.labels import make_run
-from kit.server import PASSWORD, RunningServer, run_server
+from kit.server import RunningServer, run_server, sign_in
 
 pytestmark = pytest.mark.integration
 
@@ -63,15 +63,8 @@ def provide_visit(browser: Any, server: RunningServer) -> Iterator[Visit]:
         context = browser.new_context(base_url=server.url)
         contexts.append(context)
         page = context.new_page()
-        page.on("dialog", lambda dialog: (wrong.append("a dialog"), dialog.dismiss()))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda message: wrong.append(message.text) if "Content Security" in message.text else None)
-        page.on("request", lambda asked: wrong.append(asked.url) if not asked.url.startswith(server.url) else None)
-        page.goto(f"/signin?next={path}")
-        page.fill("#name", name)
-        page.fill("#password", PASSWORD)
-        page.click("button.main-act")
-        page.wait_for_url(f"**{path}")
+        note_faults(page, server.url, wrong)
+        sign_in(page, name, path)
         return page
 
     yield visit
@@ -212,10 +205,7 @@ def test_a_comment_is_kept_for_the_answer_and_its_enter_sends_nothing(tmp_path: 
         running.add_account("Ana")
         context = browser.new_context(base_url=running.url, java_script_enabled=scripts)
         page = context.new_page()
-        page.goto("/signin?next=/labels/monday")
-        page.fill("#name", "Ana")
-        page.fill("#password", PASSWORD)
-        page.click("button.main-act")
+        sign_in(page, "Ana", "/labels/monday")
         case = page.locator("input[name=case]").input_value()
         page.fill("#comment", "The date is wrong.")
         page.press("#comment", "Enter")
@@ -239,10 +229,7 @@ def test_an_undo_that_is_over_goes_away_by_itself(tmp_path: Path, browser: Any):
         ident = make_request(running)
         with browser.new_context(base_url=running.url) as context:
             page = context.new_page()
-            page.goto(f"/signin?next=/approvals/{ident}")
-            page.fill("#name", "Ana")
-            page.fill("#password", PASSWORD)
-            page.click("button.main-act")
+            sign_in(page, "Ana", f"/approvals/{ident}")
             page.fill("#reason", "no")
             with page.expect_navigation():
                 page.click("button.say-no")

@@ -12,10 +12,10 @@ import pytest
 from adjudge import Case
 from adjudge.agents import AgentCall, AgentRun, FileChange, Step
 from kit.approval_pages import CONFIG, make_request, read_approval
-from kit.browser import open_chromium
+from kit.browser import note_faults, open_chromium
 from kit.environment import FULL, require
 from kit.labels import make_run
-from kit.server import PASSWORD, RunningServer, run_server
+from kit.server import RunningServer, run_server, sign_in
 
 pytestmark = pytest.mark.integration
 
@@ -91,14 +91,8 @@ def open_page(browser: Any, server: RunningServer, path: str, **options: Any) ->
     context = browser.new_context(base_url=server.url, **options)
     page = context.new_page()
     page.wrong = []
-    page.on("dialog", lambda dialog: (page.wrong.append("a dialog"), dialog.dismiss()))
-    page.on("console", lambda message: page.wrong.append(message.text) if "Content Security" in message.text else None)
-    page.on("request", lambda asked: page.wrong.append(asked.url) if not asked.url.startswith(server.url) else None)
-    page.goto("/signin")
-    page.fill("#name", "Ana")
-    page.fill("#password", PASSWORD)
-    page.click("button.main-act")
-    page.goto(path)
+    note_faults(page, server.url, page.wrong)
+    sign_in(page, "Ana", path)
     return page
 
 
@@ -167,7 +161,8 @@ def test_folds_are_opened_and_a_request_is_approved_without_scripts(server: Runn
     opened = 0
     while (fold := page.locator(".folded button")).count():
         assert page.locator("button[value=approve]").is_disabled()
-        fold.first.click()
+        with page.expect_navigation():
+            fold.first.click()
         opened += 1
         assert opened < 20
     assert opened > 3

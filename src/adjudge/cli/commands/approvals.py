@@ -14,7 +14,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
-from adjudge.cli.commands.ledger import Key, Place, find_user, name_option
+from adjudge.cli.commands.ledger import LedgerPlace, find_user, name_option
 from adjudge.cli.entries import describe_entry
 from adjudge.cli.output import add_row, draws, make_table, note, print_line, show_drawing, write_json, write_screen
 from adjudge.config.file import read_config
@@ -295,9 +295,8 @@ def list_approvals(
     audits: Annotated[
         bool, typer.Option("--audits", help="Audits in their place: of what went through, and nothing waits for them.")
     ] = False,
-    ledger: Place = None,
-    key: Key = None,
-    config: option.ConfigFile = None,
+    *,
+    place: LedgerPlace,
     as_json: option.AsJson = False,
 ) -> None:
     """List requests for approval, oldest first.
@@ -309,9 +308,7 @@ def list_approvals(
     if status not in _STATUSES:
         raise UsageError(f"--status is one of {', '.join(_STATUSES)}, got {quote(status)}")
     only_status: Any = None if status == "all" else status
-    approvals = _use(
-        ledger, config, key, lambda store: store.list(status=only_status, approver=approver, audits=audits)
-    )
+    approvals = _use(place, lambda store: store.list(status=only_status, approver=approver, audits=audits))
     if as_json:
         write_json({"schema": "adjudge/approvals/1", "approvals": [approval.to_dict() for approval in approvals]})
     elif approvals:
@@ -325,9 +322,8 @@ def list_approvals(
 
 def show_approval(
     ident: Ident,
-    ledger: Place = None,
-    key: Key = None,
-    config: option.ConfigFile = None,
+    *,
+    place: LedgerPlace,
     as_json: option.AsJson = False,
 ) -> None:
     """Show a request: the question, the content it is about, and the votes.
@@ -345,22 +341,21 @@ def show_approval(
         gaps = await approvals.find_gaps(approval.id)
         return approval, await approvals.history(approval.id), await approvals.pending(approval.id), gaps, call
 
-    approval, history, pending, gaps, call = _use(ledger, config, key, find)
+    approval, history, pending, gaps, call = _use(place, find)
     if as_json:
         entries = [entry.to_dict() for entry in history]
         about = {"approval": approval.to_dict(), "shown": digest_shown(approval), "history": entries}
         write_json({"schema": "adjudge/approval-history/1", **about})
     else:
-        print_approval(approval, history, pending, gaps=gaps, ledger=ledger, call=call)
+        print_approval(approval, history, pending, gaps=gaps, ledger=place.ledger, call=call)
 
 
 def approve(
     ident: Ident,
     reason: Reason,
     seen: Seen = "",
-    ledger: Place = None,
-    key: Key = None,
-    config: option.ConfigFile = None,
+    *,
+    place: LedgerPlace,
     as_json: option.AsJson = False,
 ) -> None:
     """Approve a request, as this system's user.
@@ -373,7 +368,7 @@ def approve(
 
     Exit status: 0 recorded, 2 refused, or there is no such request.
     """
-    _decide(ident, reason, ledger, key, config, approved=True, seen=seen, as_json=as_json)
+    _decide(ident, reason, place, approved=True, seen=seen, as_json=as_json)
 
 
 def deny(
@@ -381,9 +376,8 @@ def deny(
     reason: Reason,
     seen: Seen = "",
     answer: Annotated[str, name_option("answer", "A line for the agent, whose call it is.")] = "",
-    ledger: Place = None,
-    key: Key = None,
-    config: option.ConfigFile = None,
+    *,
+    place: LedgerPlace,
     as_json: option.AsJson = False,
 ) -> None:
     """Deny a request, as this system's user. One denial ends the request.
@@ -395,7 +389,7 @@ def deny(
 
     Exit status: 0 recorded, 2 refused, or there is no such request.
     """
-    _decide(ident, reason, ledger, key, config, approved=False, seen=seen, as_json=as_json, answer=answer)
+    _decide(ident, reason, place, approved=False, seen=seen, as_json=as_json, answer=answer)
 
 
 def wait(
@@ -403,9 +397,8 @@ def wait(
     timeout: Annotated[
         float | None, typer.Option("--timeout", metavar="SEC", help="Seconds to wait.  [default: until it ends]")
     ] = None,
-    ledger: Place = None,
-    key: Key = None,
-    config: option.ConfigFile = None,
+    *,
+    place: LedgerPlace,
     as_json: option.AsJson = False,
 ) -> int:
     """Wait until a request is decided or expires.
@@ -432,8 +425,8 @@ def wait(
         approved = answer.approved if answer is not None else None
         return approval, approved, await _find_pending(approvals, approval)
 
-    approval, approved, pending = _use(ledger, config, key, work)
-    _print_approval(approval, pending, ledger=ledger, config=config, as_json=as_json)
+    approval, approved, pending = _use(place, work)
+    _print_approval(approval, pending, place, as_json=as_json)
     return 3 if approved is None else 0 if approved else 1
 
 
@@ -443,9 +436,8 @@ def link(
         float | None,
         typer.Option("--hours", metavar="H", help="How long it can be opened.  [default: until the request expires]"),
     ] = None,
-    ledger: Place = None,
-    key: Key = None,
-    config: option.ConfigFile = None,
+    *,
+    place: LedgerPlace,
 ) -> None:
     """Print a signed link to the page of a request, for a mail or a message.
 
@@ -459,7 +451,7 @@ def link(
 
     if hours is not None and not 0 < hours <= _MOST_HOURS:
         raise UsageError(f"--hours is a number above 0 and up to {_MOST_HOURS:,}, got {hours:g}")
-    settings = read_server(read_config(config))
+    settings = read_server(read_config(place.config))
 
     async def work(approvals: Approvals) -> str:
         approval = await approvals.get(await approvals.find(ident))
@@ -467,14 +459,13 @@ def link(
         until = find_end(approval, now) if hours is None else now + timedelta(hours=hours)
         return await make_link(approvals.ledger, settings.base_url, approval.id, until=until, page=find_page(approval))
 
-    print_line(_use(ledger, config, key, work))
+    print_line(_use(place, work))
 
 
 def export(
     file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)],
-    ledger: Place = None,
-    key: Key = None,
-    config: option.ConfigFile = None,
+    *,
+    place: LedgerPlace,
 ) -> None:
     """Write every request in which people overruled the judge to FILE, as a labelled data set.
 
@@ -482,15 +473,14 @@ def export(
 
     FILE must not exist. A row has its content if the request stored it.
     """
-    count = _use(ledger, config, key, lambda approvals: approvals.export_labels(file))
+    count = _use(place, lambda approvals: approvals.export_labels(file))
     print_line(f"{count} override{'s' * (count != 1)} written to {file}")
 
 
 def forget(
     ident: Ident,
-    ledger: Place = None,
-    key: Key = None,
-    config: option.ConfigFile = None,
+    *,
+    place: LedgerPlace,
     as_json: option.AsJson = False,
 ) -> None:
     """Delete the texts of a closed request: message, content, and the judges' words.
@@ -504,7 +494,7 @@ def forget(
     async def work(approvals: Approvals) -> Approval:
         return await approvals.forget(await approvals.find(ident))
 
-    approval = _use(ledger, config, key, work)
+    approval = _use(place, work)
     if as_json:
         write_json(approval.to_dict())
     else:
@@ -514,9 +504,7 @@ def forget(
 def _decide(
     ident: str,
     reason: str,
-    ledger: str | None,
-    key: str | None,
-    config: Path | None,
+    place: LedgerPlace,
     *,
     approved: bool,
     seen: str,
@@ -550,11 +538,11 @@ def _decide(
             raise DecisionRefused(f"{explanation}: ", error, because=error.because) from None
         return decided, await _find_pending(approvals, decided)
 
-    approval, pending = _use(ledger, config, key, work, decides=True)
+    approval, pending = _use(place, work, decides=True)
     if not as_json:
         word = "approves" if approved else "denies"
         print_line(f"approval {approval.id}: {by} {word}, entry {approval.votes[-1].seq}")
-    _print_approval(approval, pending, ledger=ledger, config=config, as_json=as_json)
+    _print_approval(approval, pending, place, as_json=as_json)
 
 
 async def _check_asked_elsewhere(approvals: Approvals, approval_id: str) -> None:
@@ -586,9 +574,7 @@ async def _find_pending(approvals: Approvals, approval: Approval) -> PendingDeci
     return None
 
 
-def _print_approval(
-    approval: Approval, pending: PendingDecision | None, *, ledger: str | None, config: Path | None, as_json: bool
-) -> None:
+def _print_approval(approval: Approval, pending: PendingDecision | None, place: LedgerPlace, *, as_json: bool) -> None:
     if as_json:
         write_json(approval.to_dict())
         return
@@ -596,11 +582,12 @@ def _print_approval(
     if approval.gate is None or approval.status == "open":
         return
     # A gate that was made in Python cannot be resumed by a command, which does not have it.
-    is_configured = approval.gate in read_config(config).gates
+    is_configured = approval.gate in read_config(place.config).gates
     if approval.status == "approved":
-        note(_say_how_to_resume(approval, pending, ledger, is_configured=is_configured))
+        note(_say_how_to_resume(approval, pending, place.ledger, is_configured=is_configured))
     elif approval.status == "denied":
-        records = f"; adjudge gate resume {approval.id}{_repeat_ledger(ledger)} records that" if is_configured else ""
+        resume = f"adjudge gate resume {approval.id}{_repeat_ledger(place.ledger)}"
+        records = f"; {resume} records that" if is_configured else ""
         note(f"what the gate held back stays blocked{records}")
 
 
@@ -618,16 +605,9 @@ def _say_how_to_resume(
     return f"to resume: adjudge gate resume {approval.id} {file}   (what the gate held back)"
 
 
-def _use(
-    url: str | None,
-    config: Path | None,
-    key: str | None,
-    work: Callable[[Approvals], Awaitable[T]],
-    *,
-    decides: bool = False,
-) -> T:
+def _use(place: LedgerPlace, work: Callable[[Approvals], Awaitable[T]], *, decides: bool = False) -> T:
     """Return what some work makes of the approvals beside the ledger that was named."""
-    configuration = read_config(config)
+    configuration = read_config(place.config)
     if decides and is_secret_missing(configuration):
         name = configuration.approvals["webhook"]["secret_env"]
         note(f"no webhook is sent from here: {name} is not set")
@@ -635,7 +615,7 @@ def _use(
     async def run() -> T:
         # With the key of [ledger] even to look: what has expired is closed by that, and every entry is signed.
         async with (
-            open_ledger(configuration, url, key=key) as ledger,
+            open_ledger(configuration, place.ledger, key=place.key) as ledger,
             open_approvals(configuration, ledger) as approvals,
         ):
             return await work(approvals)

@@ -8,10 +8,11 @@ import os
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_args
 
 import typer
 
@@ -50,6 +51,16 @@ Place = Annotated[
 Key = Annotated[
     str | None, typer.Option("--key", metavar="FILE", help="The private key that signs the ledger, if one does.")
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerPlace:
+    """The ledger that a command opens, the key that signs it, and the configuration that names both."""
+
+    heading: ClassVar[str] = "Options"
+    ledger: Place = None
+    key: Key = None
+    config: option.ConfigFile = None
 
 
 def name_option(name: str, what: str) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.commands.ledger import Key, Place, find_user, use_ledger
+from adjudge.cli.commands.ledger import LedgerPlace, find_user, use_ledger
 from adjudge.cli.output import add_row, draws, make_table, note, print_line, show_drawing, write_json
 from adjudge.errors import UsageError
 from adjudge.formats.numbers import NOTHING, format_rate
@@ -34,9 +34,8 @@ def monitor(
         str | None,
         typer.Option("--reset", metavar="REASON", help="Begin the audits of GATE anew, and record why."),
     ] = None,
-    ledger: Place = None,
-    key: Key = None,
-    config: option.ConfigFile = None,
+    *,
+    place: LedgerPlace,
     as_json: option.AsJson = False,
 ) -> int:
     """Say whether gates with an audit still let through what they promise.
@@ -52,7 +51,9 @@ def monitor(
     """
     if reset is not None and gate is None:
         raise UsageError("--reset begins the audits of one gate anew; name it")
-    monitors = use_ledger(ledger, config, lambda opened: _read(opened, gate, reset), key=key, writes=reset is not None)
+    monitors = use_ledger(
+        place.ledger, place.config, lambda ledger: _read(ledger, gate, reset), key=place.key, writes=reset is not None
+    )
     if as_json:
         write_json({"schema": "adjudge/monitors/1", "monitors": [_describe(each) for each in monitors]})
     else:

@@ -231,6 +231,12 @@ def _read_labels(run: Run, files: Sequence[Path] | None, label_map: str | None) 
     from adjudge.labels.queue import open_label_queue
     from adjudge.labels.source import find_store
 
+    for path in files or ():
+        if str(path).isdecimal() and not path.exists():
+            raise UsageError(
+                f"--labels takes a file of labels, and {path} is a number; to label {path} cases, leave it out and "
+                "quit adjudge label (q) when they are done"
+            )
     if files:
         words = parse_label_map(label_map) if label_map is not None else None
         return [label for path in files for label in load_labels(path, label_map=words)]

@@ -424,7 +424,8 @@ def print_summary(done: Run) -> None:
     if summary["input_tokens"] is not None:
         add_row(table, "tokens", f"{summary['input_tokens']:,} in", f"{summary['output_tokens']:,} out")
     about = read_description(done.manifest)
-    add_row(table, "cost", _format_cost(summary) + format_paid_again(about.paid_again, about.paid_again_usd), "")
+    if summary["calls"] is not None or summary["unknown_costs"] or about.paid_again:  # else no model was asked
+        add_row(table, "cost", _format_cost(summary) + format_paid_again(about.paid_again, about.paid_again_usd), "")
     _add_estimate(table, done)
     show_drawing(table)
     note(f"kept in {done.folder}; see it with: adjudge report {quote(str(done.folder))}")

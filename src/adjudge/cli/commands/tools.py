@@ -12,7 +12,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
-from adjudge.cli.commands.ledger import Key, Place, find_user, use_ledger
+from adjudge.cli.commands.ledger import LedgerPlace, Place, find_user, use_ledger
 from adjudge.cli.input import InputItem, list_inputs, read_text_file
 from adjudge.cli.judging import make_panel
 from adjudge.cli.option_sets import Only
@@ -243,9 +243,8 @@ def promote_tool(
     judging: PanelOptions,
     to: Annotated[str, _name("to", "TIER", "The tier to rise to, agent or shared: always the next one.")] = "agent",
     by: By = None,
-    ledger: Place = None,
-    key: Key = None,
-    config: option.ConfigFile = None,
+    *,
+    place: LedgerPlace,
     as_json: option.AsJson = False,
 ) -> int:
     """Have a panel review a tool, and promote it one tier if both reviewers approve.
@@ -261,7 +260,7 @@ def promote_tool(
     """
     from adjudge.tools.review import EmergentJudge
 
-    chosen = choose(make_panel(judging), read_config(config))
+    chosen = choose(make_panel(judging), read_config(place.config))
     if chosen.reason and not as_json:
         note(f"reviewing with {chosen.judge.name}, because {chosen.reason}; name another with --judge")
 
@@ -272,7 +271,7 @@ def promote_tool(
         finally:
             await judge.aclose()
 
-    done = _use(ledger, config, work, key=key, writes=True)
+    done = _use(place.ledger, place.config, work, key=place.key, writes=True)
     if as_json:
         _write(done)
     elif done:
@@ -286,9 +285,8 @@ def demote_tool(
     ident: Id,
     reason: Annotated[str, _name("reason", "TEXT", "Why; it is recorded as it is.")],
     by: By = None,
-    ledger: Place = None,
-    key: Key = None,
-    config: option.ConfigFile = None,
+    *,
+    place: LedgerPlace,
     as_json: option.AsJson = False,
 ) -> None:
     """Take a tool out of use, at once and everywhere.
@@ -298,7 +296,9 @@ def demote_tool(
     ID is what `adjudge tools list` shows. From now on, a new tool with the same digest is refused.
     """
     name = by if by is not None else find_user()
-    done = _use(ledger, config, lambda registry: registry.demote(ident, reason, by=name), key=key, writes=True)
+    done = _use(
+        place.ledger, place.config, lambda tools: tools.demote(ident, reason, by=name), key=place.key, writes=True
+    )
     if as_json:
         write_json(done.to_dict())
     else:

@@ -226,6 +226,10 @@ def import_inspect(
     score alone; if nobody edited it, the score itself is the label, for scores that people gave
     (``precomputed_scores``). ``ratings`` is a file as ``precomputed_scores()`` reads it; its name is the rater's name.
     The label of a case is the value that more than half of the raters gave.
+
+    * ``path``: The file to read.
+    * ``on_bad_row``: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
+    * ``label_map``: What the words of labels mean, as for ``open_dataset``: ``{"yes": True, "no": False}``.
     """
     name = os.fspath(path)
     if check_path(name) and name.lower().endswith(".eval"):

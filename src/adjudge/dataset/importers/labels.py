@@ -36,6 +36,10 @@ def import_labels(
     annotation has both a word and a number, the word counts with a map, the number without one. A word that is not in
     the map is a bad row, unless ``label_name`` names another annotation. Raises ``UsageError`` naming file, row, value
     and remedy.
+
+    * ``path``: The file to read.
+    * ``format``: The tool that exported the file.
+    * ``on_bad_row``: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
     """
     check_choice("format", format, get_args(AnnotationTool))
     check_choice("on_bad_row", on_bad_row, get_args(OnBadRow))

@@ -41,6 +41,9 @@ def import_langfuse(
     the task. ``label_name`` names the score that becomes the label if a person gave it (``source`` is ``ANNOTATION``);
     the file must have scores with their source, as a trace has. ``label_map`` says what the words of its categories
     mean. To read exported scores, use ``import_labels``, and join them with ``Dataset.with_labels``.
+
+    * ``path``: The file to read.
+    * ``on_bad_row``: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
     """
     return open_annotated(
         os.fspath(path), LANGFUSE, fields=fields, on_bad_row=on_bad_row, label_map=label_map, label_name=label_name

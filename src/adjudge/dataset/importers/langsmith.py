@@ -43,6 +43,9 @@ def import_langsmith(
     feedback that becomes the label if a person gave it in the app and the run has its ``feedback``. ``label_map`` says
     what the words of its categories mean. To read exported feedback, use ``import_labels``, and join it with
     ``Dataset.with_labels``.
+
+    * ``path``: The file to read.
+    * ``on_bad_row``: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
     """
     return open_annotated(
         os.fspath(path), LANGSMITH, fields=fields, on_bad_row=on_bad_row, label_map=label_map, label_name=label_name

@@ -46,6 +46,10 @@ def import_mlflow(
     reference is the expectation ``expected_response``, else all expectations. A record of a data set without
     ``outputs`` has no answer: its inputs are the content, which ``dataset.notes`` counts. ``label_name`` names the
     feedback that becomes the label if a person gave it; ``label_map`` says what its words mean.
+
+    * ``path``: The file to read.
+    * ``fields``: Which field is which part of a case, as for ``open_dataset``.
+    * ``on_bad_row``: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
     """
     return open_annotated(
         os.fspath(path), MLFLOW, fields=fields, on_bad_row=on_bad_row, label_map=label_map, label_name=label_name

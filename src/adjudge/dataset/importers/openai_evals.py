@@ -50,6 +50,9 @@ def import_openai_evals(
     counts those that do not, with the reason. The platform's own verdicts are in ``metadata["openai_evals"]``. If
     ``fields`` names a label, ``label_map`` says what its words mean. Raises ``UsageError`` naming file and remedy: at
     once for a file that cannot be read, while iterating for a bad row.
+
+    * ``path``: The file to read.
+    * ``on_bad_row``: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
     """
     name = os.fspath(path)
     once = check_path(name)

@@ -42,6 +42,10 @@ def import_phoenix(
     the content, its output the reference. Phoenix exports annotations separately: read them with ``import_labels`` and
     join them with ``Dataset.with_labels``. ``label_name`` and ``label_map`` are for spans that contain their
     annotations.
+
+    * ``path``: The file to read.
+    * ``fields``: Which field is which part of a case, as for ``open_dataset``.
+    * ``on_bad_row``: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
     """
     return open_annotated(
         os.fspath(path), PHOENIX, fields=fields, on_bad_row=on_bad_row, label_map=label_map, label_name=label_name

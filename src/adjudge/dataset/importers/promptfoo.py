@@ -124,6 +124,10 @@ def import_promptfoo(
     for deterministic assertions, criteria for ``llm-rubric`` and the like, with their weights and thresholds.
     ``dataset.notes`` counts the assertions that are not applied, with the reason; all assertions are in
     ``metadata["promptfoo"]``.
+
+    * ``path``: The file to read.
+    * ``on_bad_row``: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
+    * ``label_map``: What the words of labels mean, as for ``open_dataset``: ``{"yes": True, "no": False}``.
     """
     name = os.fspath(path)
     check_path(name)

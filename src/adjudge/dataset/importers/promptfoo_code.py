@@ -28,9 +28,9 @@ def find_rule(value: object) -> str | None:
         return None
     line = value.strip().removeprefix("return ").removesuffix(";").strip()
     for pattern, name in _CODE:
-        found = pattern.fullmatch(line)
-        if found is not None and _is_plain(found.groupdict()):
-            return json.dumps(_make_spec(name, found.groupdict()), ensure_ascii=False)
+        match = pattern.fullmatch(line)
+        if match is not None and _is_plain(match.groupdict()):
+            return json.dumps(_make_spec(name, match.groupdict()), ensure_ascii=False)
     return None
 
 

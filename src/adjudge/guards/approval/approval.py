@@ -207,18 +207,15 @@ class Approval:
 
     def forget(self) -> Approval:
         """Return the same request without what can quote the content."""
-        results = {"result": _strip(self.result), "first": _strip(self.first)}
-        return replace(self, message="", reason="", content=None, texts={}, **results)
+        result, first = _strip(self.result), _strip(self.first)
+        return replace(self, message="", reason="", content=None, texts={}, result=result, first=first)
 
     def erase(self) -> Approval:
         """Return the same request without any text of anybody: what ``forget`` leaves out, metadata and reasons."""
         votes = tuple(replace(vote, reason="", answer="") for vote in self.votes)
         bare = replace(self.forget(), metadata={}, execution=None, votes=votes, pending_votes=())
-        results = {
-            name: None if result is None else replace(result, metadata={})
-            for name, result in (("result", bare.result), ("first", bare.first))
-        }
-        return replace(bare, first_said="", closed_because="", answer="", **results)  # type: ignore[arg-type]
+        result, first = (None if each is None else replace(each, metadata={}) for each in (bare.result, bare.first))
+        return replace(bare, first_said="", closed_because="", answer="", result=result, first=first)
 
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data that JSON can hold; ``from_dict`` reads it back."""
@@ -295,13 +292,18 @@ def is_due(approval: Approval, now: datetime) -> bool:
 def expire(approval: Approval, now: datetime) -> Approval:
     """Close a request whose time is over: denied, unless approving was asked for by name."""
     if approval.on_expiry == "approve":
-        reason, status = "it expired, and on_expiry='approve' was asked for", "approved"
-    else:
-        reason, status = "it expired", "denied"
-    return replace(approval, status=status, decided_by="policy", closed_at=now, closed_because=reason)  # type: ignore[arg-type]
+        reason = "it expired, and on_expiry='approve' was asked for"
+        return replace(approval, status="approved", decided_by="policy", closed_at=now, closed_because=reason)
+    return replace(approval, status="denied", decided_by="policy", closed_at=now, closed_because="it expired")
 
 
 def approve_by_judge(approval: Approval, judged: JudgeResult, now: datetime) -> Approval:
     """A request that the judge approved which was asked before the people."""
-    closed = {"status": "approved", "decided_by": "judge", "closed_at": now, "closed_by": (judged.judge,)}
-    return replace(approval, **closed, closed_because=approval.first_said)  # type: ignore[arg-type]
+    return replace(
+        approval,
+        status="approved",
+        decided_by="judge",
+        closed_at=now,
+        closed_by=(judged.judge,),
+        closed_because=approval.first_said,
+    )

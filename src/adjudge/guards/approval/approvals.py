@@ -107,6 +107,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from adjudge.dataset.label import Label
+    from adjudge.guards.monitor import Monitor
 
 
 def make_row(approval: Approval) -> dict[str, Any]:
@@ -882,6 +883,11 @@ class Approvals:
             lambda transaction: work(ApprovalTransaction(self.ledger, self._time, transaction, self._shares_clock)),
             tables=make_tables(),
         )
+
+    def announce_monitor(self, monitor: Monitor, /) -> None:
+        """Notify the webhook, if there is one, of what the audits of a gate show now."""
+        if self._courier is not None:
+            self._courier.send_monitor(monitor)
 
     async def _announce_end(self, approval: Approval) -> None:
         logger.info("approval %s was %s by %s", approval.id, approval.status, approval.decided_by)

@@ -67,5 +67,5 @@ def find_reasons(connection: Connection, *, by: str, gate: str | None, apart_fro
             mine[row.reason] += 1
         elif row.gate == gate:
             others[row.reason] += 1
-    own = [reason for reason, _ in mine.most_common()]
-    return own + [reason for reason, _ in others.most_common() if reason not in mine]
+    own_reasons = [reason for reason, _ in mine.most_common()]
+    return own_reasons + [reason for reason, _ in others.most_common() if reason not in mine]

@@ -1,4 +1,4 @@
-"""Telling another program when a request opens or closes: signed, tried again, and never waited for.
+"""Notifications of another program, signed, tried again, and never waited for: requests and what audits show.
 
 The form is that of Standard Webhooks: three headers, and an HMAC-SHA256 over id, time and body.
 """
@@ -16,6 +16,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -24,14 +25,16 @@ from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_seconds, check_whole_number
 from adjudge.formats.loopback import is_this_machine
 from adjudge.formats.plain import to_plain
+from adjudge.formats.text import show
 from adjudge.guards.approval.approval import Approval
+from adjudge.guards.monitor import Monitor
 from adjudge.hooks import logger
 from adjudge.models.providers.http import Transport
 from adjudge.models.retry import LONGEST_WAIT, back_off, may_retry, read_wait
 
 SCHEMA = "adjudge/webhook/1"
 
-Event = Literal["approval.requested", "approval.closed", "audit.requested", "audit.closed"]
+Event = Literal["approval.requested", "approval.closed", "audit.requested", "audit.closed", "monitor.changed"]
 """Audits have names of their own: whoever pages people for a request that something waits for must not for an audit."""
 
 TOLERANCE = 300.0
@@ -48,7 +51,7 @@ _NUMBER = re.compile(r"[0-9]{1,12}")
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Webhook:
-    """The address and secret for notifications when a request opens or closes.
+    """The address and secret for notifications when a request opens or closes, or audits show something else.
 
     Raises ``UsageError`` for an address that is neither https nor of this machine, and for a secret of less than
     16 bytes.
@@ -87,6 +90,9 @@ def verify_webhook(
     ``headers`` are the request's, in any case of letters, ``body`` its bytes exactly as they came; ``tolerance`` is in
     seconds. Raises ``UsageError`` for a delivery that is not signed with this secret, or whose time is not close to
     now. The same delivery can arrive twice: compare ``webhook-id``.
+
+    * ``secret``: The secret that the sender signs with.
+    * ``clock``: The time of now, in seconds since 1970; for tests.
     """
     values = {name.lower(): value for name, value in headers.items()}
     ident, stamp, signatures = (values.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))
@@ -145,6 +151,16 @@ def render_event(event: Event, approval: Approval, link: str | None = None) -> b
     return json.dumps({"schema": SCHEMA, "type": event, "data": about}).encode()
 
 
+def render_monitor_event(monitor: Monitor) -> bytes:
+    """Render the body about the audits of a gate: the figures, the sentence and what to do; nothing of any content.
+
+    Planted contents are not counted in it: a receiver passes on what it gets, and reviewers should not learn of them.
+    """
+    figures = {name: value for name, value in monitor.to_dict().items() if not name.startswith("planted")}
+    about = figures | {"sentence": monitor.explain(), "advice": monitor.advice}
+    return json.dumps({"schema": SCHEMA, "type": "monitor.changed", "data": about}).encode()
+
+
 class DeliveryQueue:
     """Deliveries under way. Each is a task of the loop that it began in; ``drain`` waits for them."""
 
@@ -162,15 +178,32 @@ class DeliveryQueue:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def send(self, event: Event, approval: Approval) -> None:
-        """Begin a delivery; what becomes of it is logged."""
+        """Begin a delivery about a request; what becomes of it is logged."""
+
+        async def make_body() -> bytes:
+            return render_event(event, approval, await self._find_link(event, approval))
+
+        self._begin(f"{event} of approval {approval.id}", f"{approval.id}:{event}", make_body)
+
+    def send_monitor(self, monitor: Monitor) -> None:
+        """Begin a delivery about the audits of a gate; an alarm has one id, whichever process sends it."""
+
+        async def make_body() -> bytes:
+            return render_monitor_event(monitor)
+
+        state = [monitor.gate, monitor.verdict, monitor.alarm_seq or monitor.seq]
+        digest = sha256(json.dumps(state).encode()).hexdigest()[:32]
+        self._begin(f"monitor.changed of gate {show(monitor.gate)}", f"{digest}:monitor.changed", make_body)
+
+    def _begin(self, name: str, ident: str, make_body: Callable[[], Awaitable[bytes]]) -> None:
         for task in self._tasks.copy():  # a copy: another loop's thread may be sending as well
             if task.get_loop().is_closed():
                 self._tasks.discard(task)
         if len(self._tasks) >= MOST_WAITING:
-            logger.error("webhook: %s of approval %s was dropped, %d wait", event, approval.id, MOST_WAITING)
+            logger.error("webhook: %s was dropped, %d wait", name, MOST_WAITING)
             return
         # A bare task: it delivers while others go on; closing waits for it, and gives up the rest.
-        task = asyncio.create_task(self._deliver(event, approval))
+        task = asyncio.create_task(self._deliver(name, ident, make_body))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -184,15 +217,14 @@ class DeliveryQueue:
             await stop_tasks(late)
         await self._transport.aclose()
 
-    async def _deliver(self, event: Event, approval: Approval) -> None:
+    async def _deliver(self, name: str, ident: str, make_body: Callable[[], Awaitable[bytes]]) -> None:
         try:
-            body = render_event(event, approval, await self._find_link(event, approval))
-            problem = await self._try_all(f"{approval.id}:{event}", body)
+            problem = await self._try_all(ident, await make_body())
         except Exception as error:  # noqa: BLE001 - whatever it is, a delivery stops nobody
             problem = type(error).__name__
             logger.debug("what a webhook's delivery raised", exc_info=error)
         if problem is not None:
-            logger.error("webhook: %s of approval %s was not delivered: %s", event, approval.id, problem)
+            logger.error("webhook: %s was not delivered: %s", name, problem)
 
     async def _find_link(self, event: Event, approval: Approval) -> str | None:
         """Find where people decide an open request; ``None`` where that is not known, which holds up no delivery."""

@@ -61,7 +61,7 @@ class CertifiedJudge:
     rubric_name: str
     """The rubric's name."""
     prompt: str
-    """Digest of the words that every content was put to the judge with."""
+    """Digest of the words by which the judge was asked about every content."""
     rules: tuple[str, ...]
     """Digests of the rules that went before the judge."""
     seats: tuple[CertifiedSeat, ...]
@@ -117,7 +117,7 @@ class CertifiedLabels:
     copies: int
     """Labelled cases that repeat the content of another one."""
     sampling: Literal["census", "plan", "random"]
-    """All cases, a recorded draw, or drawn at random as whoever certified says."""
+    """All cases, a recorded draw, or drawn at random as the person who certified says."""
     plan: str | None
     """The id of the plan; ``None`` without one."""
     looks: LimitLooks
@@ -168,7 +168,7 @@ def _name_dates(since: datetime, until: datetime) -> str:
 class Certificate:
     """A measurement of a judge, bound to exactly that judge, its contents, labels and dates.
 
-    It speaks of the contents and dates it was measured on, and says so in its first sentence.
+    It is about the contents and dates it was measured on, and says so in its first sentence.
     """
 
     schema: ClassVar[str] = "adjudge/certificate/1"
@@ -242,12 +242,12 @@ class Certificate:
     @property
     def digest(self) -> str:
         """SHA-256 of everything the certificate says, as canonical JSON (RFC 8785), in hexadecimal."""
-        said = {name: value for name, value in write_record(self).items() if name not in _SIGNATURE}
-        return sha256(encode_payload(said)).hexdigest()
+        members = {name: value for name, value in write_record(self).items() if name not in _SIGNATURE}
+        return sha256(encode_payload(members)).hexdigest()
 
     @property
     def statement(self) -> str:
-        """The first sentence: which contents, judge and dates it speaks of."""
+        """The first sentence: which contents, judge and dates it is about."""
         return _state(self)
 
     def to_dict(self) -> dict[str, Any]:
@@ -259,21 +259,29 @@ class Certificate:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
-        is_mapping = isinstance(data, Mapping)  # what is none is refused in the words of every record
-        said = {name: value for name, value in data.items() if name != "digest"} if is_mapping else data
-        certificate = read_record(cls, said)
+        is_mapping = isinstance(data, Mapping)  # read_record refuses anything else
+        members = {name: value for name, value in data.items() if name != "digest"} if is_mapping else data
+        certificate = read_record(cls, members)
         if data.get("digest") != certificate.digest:
             raise UsageError("the certificate was changed after it was made: its digest is not that of what it says")
         return certificate
 
 
 def write_certificate(certificate: Certificate) -> bytes:
-    """Write a certificate as the bytes of its file."""
+    """Write a certificate as the bytes of its file.
+
+    Args:
+        certificate: The certificate.
+    """
     return json.dumps(certificate.to_dict(), indent=2).encode() + b"\n"
 
 
 def parse_certificate(raw: bytes) -> Certificate:
-    """Read the bytes of a certificate's file, every bit of which is as it was written; raises ``UsageError``."""
+    """Read the bytes of a certificate's file, every bit of which is as it was written; raises ``UsageError``.
+
+    Args:
+        raw: All bytes of the file.
+    """
     try:
         certificate = Certificate.from_dict(read_json(raw.decode("ascii")))
     except UsageError:

@@ -11,7 +11,7 @@ from adjudge.guards.certificate.certificate import LARGEST, Certificate, parse_c
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read the bytes of a file that may be none; raises ``OSError``, and ``UsageError`` for one that is too large."""
+    """Read the bytes of a file; raises ``OSError`` where there is none, and ``UsageError`` for a large one."""
     with open_regular(path) as file:
         raw = file.read(LARGEST + 1)
     if len(raw) > LARGEST:
@@ -33,7 +33,10 @@ def read_certificate_bytes(path: str | os.PathLike[str]) -> bytes:
 def read_certificate(path: str | os.PathLike[str]) -> Certificate:
     """Read a certificate from its file, every bit of which is as it was written; who signed it is not checked.
 
-    Raises ``UsageError`` for a file that is none, or was changed.
+    Raises ``UsageError`` for a file that is no certificate, or was changed.
+
+    Args:
+        path: The file to read.
     """
     raw = read_certificate_bytes(path)
     try:

@@ -1,7 +1,7 @@
 """A gate's demand for a certificate: its file, the key that signs it, and the bars that it has to reach.
 
-The file is read anew for every result, because it may be deleted or replaced while the gate is in use. Whatever is
-wrong with it is a reason to ask people, and never an exception.
+The file is read anew for every result, because it may be deleted or replaced while the gate is in use. If something is
+wrong with it, people are asked; no exception is raised.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from adjudge.errors import UsageError
 from adjudge.formats.numbers import format_score
@@ -22,9 +22,12 @@ from adjudge.guards.certificate.certificate_file import read_bytes
 from adjudge.guards.certificate.qualification import Bars, Qualification, qualify
 from adjudge.guards.certificate.signing import find_signature_problem
 from adjudge.guards.monitor import Monitor, MonitorVerdict
-from adjudge.guards.release_policy import ReleasePolicy, find_release_score, read_release_policy
+from adjudge.guards.release_policy import ReleasePolicy, read_release_policy
 from adjudge.hooks import call_safely
+from adjudge.judges.chain import JudgeChain
+from adjudge.judges.chain_outcome import find_release_score
 from adjudge.judges.description import JudgeIdentity, identify_judge
+from adjudge.judges.judge import Judge
 from adjudge.result import JudgeResult
 from adjudge.rubric.rubric import Rubric
 from adjudge.rules.rule import Rule
@@ -40,8 +43,8 @@ ReleasePolicySource = ReleasePolicy | str | os.PathLike[str]
 
 
 _DISTRUSTED: tuple[MonitorVerdict, ...] = ("alarm", "unanswered")
-"""Verdicts of the audits under which nothing rests on the certificate. An alarm that nobody can raise, because nobody
-answers, is none that is quiet; that another model answers is compared with the certificate itself."""
+"""Verdicts of the audits under which the certificate does not count. ``unanswered`` is one of them, because people who
+do not answer raise no alarm. ``model changed`` is none: the model is compared with the certificate itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +75,7 @@ class CertificateDemand:
         self,
         terms: CertificateTerms,
         *,
-        judge: Any,
+        judge: Judge | JudgeChain,
         rubric: Rubric | None,
         rules: Iterable[Rule],
         read_monitor: Callable[[], Awaitable[Monitor]],
@@ -111,7 +114,7 @@ class CertificateDemand:
     async def _apply_policy(
         self, qualification: Qualification, certificate: Certificate, result: JudgeResult
     ) -> Qualification:
-        """Withhold what the release policy does not release; a policy that the certificate does not name counts not."""
+        """Withhold what the release policy does not release, and all where the certificate does not name the policy."""
         source = self.terms.release_policy
         if source is None:
             return qualification
@@ -125,9 +128,9 @@ class CertificateDemand:
             return Qualification(kind="unqualified", reason="the certificate does not name this release policy")
         if not result.passed or policy.releases(result):
             return qualification
-        found = find_release_score(result)
-        score = "no score" if found is None else f"a score of {format_score(found)}"
-        unreleased = f"it has {score}, and the judge decides alone from {format_score(policy.threshold)} on"
+        score = find_release_score(result)
+        described = "no score" if score is None else f"a score of {format_score(score)}"
+        unreleased = f"it has {described}, and the judge decides alone from {format_score(policy.threshold)} on"
         return replace(qualification, unreleased=unreleased)
 
     async def _read_now(self) -> _Reading:

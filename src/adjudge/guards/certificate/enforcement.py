@@ -28,16 +28,16 @@ class Enforcement:
         """Return whether it is known here that the gate enforces; another process may know more."""
         return self._has_begun
 
-    async def settle(self, qualification: Qualification | None) -> Literal["enforce", "observe"]:
-        """Return what the gate does with a result, and begin to enforce with the first that is qualified.
+    async def choose_mode(self, qualification: Qualification | None) -> Literal["enforce", "observe"]:
+        """Choose what the gate does with a result, and begin to enforce with the first that is qualified.
 
-        What cannot be read or recorded enforces: nobody knows then that the gate never did.
+        If the ledger cannot be read or written, it enforces: the gate may have begun to, and must not observe again.
         """
         if not self._has_begun:
-            found, error = await call_safely(self._find)
+            is_recorded, error = await call_safely(self._is_recorded)
             if error is not None:
                 return "enforce"
-            self._has_begun = found is True
+            self._has_begun = is_recorded is True
         if not self._has_begun:
             if qualification is None or qualification.kind != "qualified":
                 return "observe"
@@ -45,7 +45,7 @@ class Enforcement:
             self._has_begun = error is None
         return "enforce"
 
-    async def _find(self) -> bool:
+    async def _is_recorded(self) -> bool:
         if not self._is_prepared:
             await self._ledger.prepare()
             self._is_prepared = True

@@ -1,7 +1,7 @@
 """The qualification of a result: whether a certificate shows that its judge was measured well enough. Pure.
 
-Only results that a certificate's measurement speaks for are ``qualified``. ``stale`` says that it did once (too old,
-another model answers now, an audit found more errors than promised), ``unqualified`` that it never did.
+A result is ``qualified`` if a certificate's measurement covers it, ``stale`` if it covered the judge once (too old now,
+another model answers, audits found more errors than promised), and ``unqualified`` if it never did.
 """
 
 from __future__ import annotations

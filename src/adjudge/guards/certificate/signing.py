@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 
 def sign_certificate(certificate: Certificate, ledger: Ledger) -> Certificate:
-    """Return a certificate with the signature of a ledger's key; one that is not signed if the ledger has none."""
+    """Return a certificate with the signature of a ledger's key; one that is not signed if the ledger has none.
+
+    Args:
+        certificate: The certificate.
+        ledger: The ledger whose key signs.
+    """
     if ledger.public_key is None:
         return replace(certificate, public_key=None, signature=None)
     signature = ledger.sign(certificate.schema, certificate.digest)
@@ -25,8 +30,10 @@ def sign_certificate(certificate: Certificate, ledger: Ledger) -> Certificate:
 def find_signature_problem(certificate: Certificate, key: PublicKey | None = None) -> str | None:
     """Say why a certificate is not known to be signed by ``key``; ``None`` where it is.
 
-    Without a key the one that the certificate names is taken: then the signature shows that nothing was changed since,
-    and not who made it. Needs the extra ``sign``; raises ``UsageError`` for a key that is none.
+    Without ``key``, the key that the certificate names is used: then the signature shows that nothing was changed,
+    and not who made it. Needs the extra ``sign``; raises ``UsageError`` for a ``key`` that is no public key.
+
+    * ``certificate``: The certificate.
     """
     if certificate.public_key is None or certificate.signature is None:
         return "it is not signed"

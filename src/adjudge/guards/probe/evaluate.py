@@ -89,6 +89,9 @@ async def evaluate_probe(
     ``tool_timeout`` seconds. ``judge`` is any model, judge or chain. If the output, the tool or the judge fails, the
     result says so. Raises ``UsageError`` for mistakes that are found before anything is called or asked. ``on_event``
     is called with a ``GuardEvent`` if a judge was asked.
+
+    * ``probe``: The probe: its input, its baseline and its contract.
+    * ``thresholds``: The lowest similarity that counts as no, low and medium drift; below it is high.
     """
     if (actual is _ABSENT) == (tool is None):
         raise UsageError(
@@ -119,6 +122,11 @@ async def evaluate_probes(
     With a ``tool``, ``probes`` are probes; without one, pairs of a probe and the tool's output. Results are in the same
     order. A problem with one probe affects only its own result. ``on_result`` is called with each result as it arrives;
     the other arguments are those of ``evaluate_probe``. Raises ``UsageError`` before anything is called or asked.
+
+    * ``judge``: Who judges: a model, a judge or a chain.
+    * ``tool_timeout``: Seconds for each call of the tool; ``None`` is no limit.
+    * ``thresholds``: As for ``evaluate_probe``.
+    * ``on_event``: Called with a ``GuardEvent`` for each probe that asked a judge.
     """
     check_whole_number("concurrency", concurrency, least=1)
     pairs = _list_pairs(probes, has_tool=tool is not None)

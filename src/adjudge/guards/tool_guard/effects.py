@@ -9,12 +9,12 @@ from adjudge.formats.text import show
 
 EFFECTS = "effects"
 """The member of ``call``, in the metadata of a request, that holds them. An approval is bound to ``call``, and a server
-lets nobody but its own guards write it: so they are the operator's words, and never those of whoever asks."""
+lets only its own guards write it, so an agent or a client cannot declare effects."""
 
 MOST_EFFECTS = 10
 
 LONGEST_EFFECT = 80
-"""Characters of one: it stands in a line with the others."""
+"""Characters of one: all are shown in one line."""
 
 
 def read_effects(declared: object) -> tuple[str, ...]:

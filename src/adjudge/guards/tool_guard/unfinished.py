@@ -19,7 +19,7 @@ AT_WORK = 600.0
 """Seconds for which an approved call counts as one that is being made."""
 
 CONTENT = "content"
-"""The ``kind`` of what was checked as a call is and is none: a text, of which nobody says what became of it."""
+"""The ``kind`` of a text that was checked like a call: nobody reports whether it was used."""
 
 _LONGEST = 200
 

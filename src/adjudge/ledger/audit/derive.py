@@ -70,6 +70,15 @@ async def derive_audit(
 
     Raises ``UsageError`` when there is no ledger or an argument cannot be used, ``LedgerError`` when the store fails.
     A ledger that was changed is a finding.
+
+    * ``ledger``: The ledger, or the path of an export.
+    * ``objectives``: What the audit is to find out, in words.
+    * ``gate``: Look at entries of this gate alone.
+    * ``execution``: Look at entries of this execution alone.
+    * ``subject``: Look at entries about this content alone, by its digest.
+    * ``agent_id``: The agent that the audit is about, if it is about one.
+    * ``opinion``: The opinion of a person, in place of the rule's.
+    * ``metadata``: Yours; it is kept with the audit.
     """
     times = {"since": format_time(since) if since else None, "until": format_time(until) if until else None}
     selection = AuditSelection(**times, gate=gate, execution=execution, subject=subject)

@@ -85,6 +85,9 @@ def choose_opinion(*, critical: int, major: int, judged: int, undecided: int, ve
     decided, and ``verified`` whether the ledger verifies. The first that applies: not verified, a disclaimer; a
     critical finding, adverse; nothing judged or more than half undecided, a disclaimer; a major finding or anything
     undecided, qualified; else unqualified.
+
+    * ``critical``: The number of critical findings.
+    * ``major``: The number of major ones.
     """
     # First of all: whoever could change the ledger could have changed every number below.
     if not verified:

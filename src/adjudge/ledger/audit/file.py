@@ -289,6 +289,8 @@ def render_audit(audit: AuditEntry, body: str | None = None) -> str:
 
     ``body`` is the text below the front matter; by default a description of the audit for people. Raises ``UsageError``
     for an audit of more than 50,000 values, 49 levels or 10 MB. To read an audit back, keep ``to_dict`` as JSON.
+
+    * ``audit``: The audit.
     """
     members = audit.to_dict()
     front = {

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
+from adjudge.formats.plain import digest_description
 from adjudge.formats.record import Layout, write_record
-from adjudge.judges.description import describe_judge, digest_description, digest_judge
+from adjudge.judges.description import describe_judge, digest_judge
 from adjudge.judges.evaluate import EvaluateArguments, JudgeLike, RubricSource
 from adjudge.judges.judge import Judge, ModelSource, asks_as
 from adjudge.judges.layers import wrap_models

@@ -17,11 +17,11 @@ import msgspec
 from adjudge.dataset.case import Case
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_flag
-from adjudge.formats.plain import to_plain
+from adjudge.formats.plain import digest_description, to_plain
 from adjudge.formats.record import write_record
 from adjudge.formats.sqlite_file import PAGE
 from adjudge.judges.chain_outcome import Strategy
-from adjudge.judges.description import describe_judge, digest_description, digest_judge
+from adjudge.judges.description import describe_judge, digest_judge, name_functions
 from adjudge.judges.evaluate import RubricSource, decide_by_rules
 from adjudge.models.replies.kept import read_row
 from adjudge.models.replies.key import make_place
@@ -132,6 +132,12 @@ def redecide(
     asked), the judgement is undecided and counted as ``unknown``; ``fail_open`` never lets it pass. If the run had
     ``result_format`` or ``passes``, pass them again. ``out`` is a folder for the redecided run. Raises ``UsageError``
     for a run that cannot be read, and for a policy that does not fit it.
+
+    * ``run``: The run, or its folder.
+    * ``quorum``: How many seats must pass, for the strategy ``quorum``.
+    * ``escalate_below``: Ask the next seat below this confidence, for ``cascade``.
+    * ``abstain_below``: The confidence below which the last seat of a ``cascade`` is undecided.
+    * ``command``: The command line that is recorded as what made the new run.
     """
     policy = RedecisionPolicy(
         rubric=rubric,
@@ -413,7 +419,7 @@ class RedecidedRun:
     def end(self, *, whole: bool) -> None:
         """Write into the manifest how it ended and what it came to."""
         try:
-            summary = self._store.sum_up()
+            summary = self._store.sum_up(name_functions(self.manifest["judge"]))
             status = "finished" if whole and self.source.status == "finished" else "interrupted"
             now = datetime.now(UTC).isoformat()
             counts = summary.pop("counts")

@@ -83,8 +83,8 @@ class RunBody(StrictModel):
 class ContentBody(StrictModel):
     """A content, or an agent's run in its place."""
 
-    # Two members: a content that only looks like a run is judged as what it is. Whoever writes the content could
-    # otherwise have a judge shown a part of it, and rules on runs believe it.
+    # Two members: a content that only looks like a run is judged as a content. Otherwise its author could have
+    # the judge shown a part of it, and rules on runs would believe it.
     content: Any = Field(default=None, description="What is judged, any JSON value. Send this or `run`.")
     run: RunBody | None = Field(default=None, description="An agent's run, in place of `content`.")
 

@@ -92,6 +92,9 @@ def _read_lines(text: object) -> object:
 
 Typed = Annotated[str, BeforeValidator(_read_lines)]
 
+JudgeSwitch = Literal["hide", "show"]
+"""Whether the judge is hidden until one has decided."""
+
 
 class DecideForm(BaseModel):
     """The form of a request."""
@@ -103,10 +106,11 @@ class DecideForm(BaseModel):
 
 
 class MoreForm(BaseModel):
-    """What was typed into the form of a request by somebody who has more of it shown."""
+    """What was typed into the form of a request by somebody who has more of it shown, or the judge hidden."""
 
     reason: Typed = Field(default="", max_length=LONGEST_REASON)
     answer: str = Field(default="", max_length=LONGEST_ANSWER)
+    judge: JudgeSwitch | None = None
 
 
 class DenyForm(BaseModel):
@@ -177,7 +181,7 @@ class NewsQuery(QueueQuery):
 class JudgeForm(BaseModel):
     """The choice whether the judge is hidden until one has decided, and the page to go back to."""
 
-    judge: Literal["hide", "show"]
+    judge: JudgeSwitch
     back: str = Field(default="/approvals", max_length=2_000 + 12 * LONGEST_QUERY)
 
 
@@ -217,10 +221,13 @@ async def show_more(  # noqa: PLR0917 - each is a part of the request
     shown: Annotated[ShownQuery, Query()],
     form: Annotated[MoreForm, Form()],
 ) -> Response:
-    """Show more of a request, and what somebody has typed so far again; nothing is recorded."""
-    context, approval = await _view_request(id, request, state, caller, shown)
+    """Show more of a request, or hide the judge, with what somebody has typed so far; nothing is recorded."""
+    context, approval = await _view_request(id, request, state, caller, shown, judge=form.judge)
     context |= {"typed": form.reason, "typed_answer": form.answer}
-    return await _show(request, state, caller, approval, context)
+    response = await _show(request, state, caller, approval, context)
+    if form.judge is not None:
+        set_cookie(response, HIDES_JUDGE, form.judge, state.settings, max_age=YEAR)
+    return response
 
 
 async def _show(
@@ -240,13 +247,15 @@ async def _view_request(
     state: ServerState,
     caller: Caller,
     shown: ShownQuery,
+    *,
+    judge: JudgeSwitch | None = None,
 ) -> tuple[Context, Approval]:
     if shown.link is not None:
         try:
             await check_link(state.ledger, id, until=shown.until, signature=shown.link, now=get_now())
         except UsageError as error:
             raise Problem(403, str(error), code="link") from None
-    reader = replace(read_reader(request, state, caller), shows_all=shown.whole, shows_json=shown.json_text)
+    reader = replace(read_reader(request, state, caller, judge), shows_all=shown.whole, shows_json=shown.json_text)
     approval = await _load(state, caller, id)
     read = find_read(request, caller, approval)
     reader = replace(reader, opened=shown.opened, part=shown.part, read=read, filters=shown.members)
@@ -453,9 +462,9 @@ async def _show_again(
 # ---------------------------------------------------------------- reading
 
 
-def read_reader(request: Request, state: ServerState, caller: Caller) -> Reader:
+def read_reader(request: Request, state: ServerState, caller: Caller, judge: JudgeSwitch | None = None) -> Reader:
     """Find the reader, and whether they decide without the judge: as they chose, else as ``[server]`` says."""
-    chosen = request.cookies.get(HIDES_JUDGE)
+    chosen = judge or request.cookies.get(HIDES_JUDGE)
     hides = chosen == "hide" if chosen in ("hide", "show") else state.settings.hide_judge
     return Reader(approver=_find_approver(caller), hides_judge=hides)
 

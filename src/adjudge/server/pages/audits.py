@@ -109,34 +109,38 @@ async def answer_audit(
 ) -> Response:
     """Take an answer, and go on to the next audit."""
     asked = await _load(state, caller, audit)
-    problem = ""
     if caller.approver is None:
         raise Problem(403, "this account has no approver's name, so it cannot answer", code="no_approver")
-    if not form.seen:
-        problem = "It cannot be answered while the page does not show all of it."
-    else:
-        try:
-            await cast_vote(
-                state.approvals,
-                asked.id,
-                caller.approver,
-                approved=form.answer == "right",
-                reason=form.reason,
-                seen=form.seen,
-                require_complete=True,
-                undo_seconds=state.settings.undo_seconds,
-            )
-        except DecisionRefused as error:
-            if error.because == "unauthorised":
-                raise Problem(403, str(error), code=error.because) from None
-            problem = "It was answered before, or its time was over. Your answer was not recorded."
-        except UsageError as error:  # a reason that no store can hold
-            problem = f"{str(error)[:1].upper()}{str(error)[1:]}."
+    problem = await _vote(state, asked.id, caller.approver, form)
     if problem:
         context = await _make_context(request, state, caller, AuditQuery(), await _load(state, caller, audit))
         context |= {"problem": problem, "typed": form.reason}
         return await show_page(request, "audits.html", context, caller=caller, status=409)
     return redirect(f"{_PATH}?answered={asked.id}")
+
+
+async def _vote(state: ServerState, audit: str, approver: str, form: AnswerForm) -> str:
+    """Record an answer; return why it was not recorded, as a sentence for the page, and nothing where it was."""
+    if not form.seen:
+        return "It cannot be answered while the page does not show all of it."
+    try:
+        await cast_vote(
+            state.approvals,
+            audit,
+            approver,
+            approved=form.answer == "right",
+            reason=form.reason,
+            seen=form.seen,
+            require_complete=True,
+            undo_seconds=state.settings.undo_seconds,
+        )
+    except DecisionRefused as error:
+        if error.because == "unauthorised":
+            raise Problem(403, str(error), code=error.because) from None
+        return "It was answered before, or its time was over. Your answer was not recorded."
+    except UsageError as error:  # a reason that no store can hold
+        return f"{str(error)[:1].upper()}{str(error)[1:]}."
+    return ""
 
 
 @router.post("/audits/{audit}/undo", include_in_schema=False)

@@ -161,12 +161,12 @@ class ComparedList:
 
     def select(self, compared: Compared, runs: tuple[Run, Run], withheld: frozenset[str]) -> list[ComparedCase]:
         """Select the cases, in their order; one that is withheld only where nothing tells its verdicts."""
-        found = None
+        places = None
         if self.q:
-            found = [set(list_places(run, CaseFilters(words=self.q, order="data"))) for run in runs]
+            places = [set(list_places(run, CaseFilters(words=self.q, order="data"))) for run in runs]
         cases = [case for case in compared.cases if self._fits(case)]
-        if found is not None:
-            cases = [case for case in cases if case.places[0] in found[0] or case.places[1] in found[1]]
+        if places is not None:
+            cases = [case for case in cases if case.places[0] in places[0] or case.places[1] in places[1]]
         if withheld and self.tells_verdicts:
             cases = [case for case in cases if case.change.case not in withheld]
         if self.order == "worst":
@@ -216,7 +216,7 @@ def read_compared_list(
     q: Word = "",
     order: Word = "",
 ) -> ComparedList:
-    """Read the filters of an address; a word that there is not is none."""
+    """Read the filters of an address; a word that is not known counts as left out."""
     return ComparedList(
         a=a,
         b=b,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from adjudge.ledger.columns import STATES
+from adjudge.ledger.columns import NOT_JUDGED, STATES
 from adjudge.ledger.search_text import LONGEST_QUERY
 from adjudge.server.caller import AnyCaller
 from adjudge.server.pages.page import Context, add_page
@@ -47,6 +47,7 @@ async def view_results(
         "rows": results.rows,
         "unsearched": results.unsearched,
         "counts": [(state, results.counts.get(state, 0)) for state in STATES],
+        "unjudged": results.counts.get(NOT_JUDGED, 0),
         "total": sum(results.counts.values()),
         "gates": sorted({*results.gates, filters.gate} - {""}),
         "judges": sorted({*results.judges, filters.judge} - {""}),

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlencode
@@ -198,14 +197,8 @@ def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]
     other = next((row for row in rows if row.run.name == visit.beside and row.letter != this.letter), None)
     content = _write(this.case.content)
     results = [item.result for item in items]
-    judged = [result for result in results if isinstance(result, JudgeResult)]
-    quotations = [text for result in judged for text in list_quotations(result)]
-    findings = [placed for result in judged[:MOST_SAMPLES] for placed in list_findings(result)]
-    talk = open_conversation(content)
-    most = MOST_DRAWN if is_long(content) else None
-    view = partial(make_transcript_view, quotations=quotations, findings=findings, most_drawn=most)
-    transcript = None if talk is None else view(talk)
     return {
+        **_mark_content(content, [result for result in results if isinstance(result, JudgeResult)]),
         "rows": rows,
         "this": this,
         "content": _cut(content),
@@ -214,8 +207,6 @@ def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]
         "columns": [criterion.name for criterion in this.shown.worst.criteria[:_MOST_CRITERIA]],
         "judgements": [_show_result(result) for result in results[:MOST_SAMPLES]],
         "more_judgements": max(len(results) - MOST_SAMPLES, 0),
-        "transcript": transcript,
-        "marked": transcript or (mark_evidence(content, quotations) if len(content) <= MOST_SHOWN else None),
         "beside": other,
         "compared_texts": None if other is None else _compare_texts(_cut(_write(other.case.content)), _cut(content)),
         "others": [
@@ -226,15 +217,28 @@ def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]
     }
 
 
+def _mark_content(content: str, results: Sequence[JudgeResult]) -> Context:
+    """Mark in a content what judges quoted: in its transcript, if it is a conversation."""
+    quotations = [text for result in results for text in list_quotations(result)]
+    findings = [placed for result in results[:MOST_SAMPLES] for placed in list_findings(result)]
+    talk = open_conversation(content)
+    most = MOST_DRAWN if is_long(content) else None
+    transcript = (
+        None if talk is None else make_transcript_view(talk, quotations=quotations, findings=findings, most_drawn=most)
+    )
+    marked = transcript or (mark_evidence(content, quotations) if len(content) <= MOST_SHOWN else None)
+    return {"transcript": transcript, "marked": marked}
+
+
 def _list_runs(state: PageState, visit: CaseVisit, items: Sequence[RunItem]) -> list[CaseInRun]:
     """List what every run of the data set made of the case, the one that began last first."""
     rows = []
     for summary in state.library.list_alike(visit.run)[:MOST_TREND]:
         with suppress(Problem), state.library.open(summary.name) as run:
             place = run.store.find_place(items[0].case.id)
-            found = [] if place is None else run.read_place(place)
-            if found:
-                rows.append(_make_row(summary, run.folder, found, visit, items[0].case))
+            judged_items = [] if place is None else run.read_place(place)
+            if judged_items:
+                rows.append(_make_row(summary, run.folder, judged_items, visit, items[0].case))
     letters = {subject: chr(ord("a") + number % 26) for number, subject in enumerate(_list_subjects(rows))}
     return [replace(row, letter=letters[row.subject]) for row in rows]
 
@@ -244,15 +248,15 @@ def _list_subjects(rows: Sequence[CaseInRun]) -> list[str]:
 
 
 def _make_row(summary: RunSummary, folder: Path, items: Sequence[RunItem], visit: CaseVisit, case: Case) -> CaseInRun:
-    own = items[0].case
+    own_case = items[0].case
     return CaseInRun(
         run=summary,
         shown=make_shown_case(items),
-        case=own,
-        subject=digest_content(own.content),
-        labels=tuple(_read_labels(folder, own.id)),
-        link=link_case(summary.name, own.id, items[0].place, visit.values),
-        same_inputs=(own.task, own.reference, own.context) == (case.task, case.reference, case.context),
+        case=own_case,
+        subject=digest_content(own_case.content),
+        labels=tuple(_read_labels(folder, own_case.id)),
+        link=link_case(summary.name, own_case.id, items[0].place, visit.values),
+        same_inputs=(own_case.task, own_case.reference, own_case.context) == (case.task, case.reference, case.context),
     )
 
 

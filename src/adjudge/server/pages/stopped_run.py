@@ -61,7 +61,7 @@ async def find_stopped_run(state: ServerState, caller: Caller, metadata: Mapping
 
 @router.post("/approvals/reopen", include_in_schema=False)
 async def reopen_run(state: CurrentState, caller: Reopening, form: Annotated[ReopenForm, Form()]) -> Response:
-    """Let a run go on, under the name of whoever sent the form, and go back."""
+    """Let a run go on, under the name of the person who sent the form, and go back."""
     if caller.approver is None:
         raise Problem(403, "your account has no approver's name, so it can look and not decide", code="forbidden")
     try:
