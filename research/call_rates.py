@@ -9,7 +9,6 @@ status is 1 when an interval of the harness, the rules or the judge contains the
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import importlib.util
 import random
@@ -22,6 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 import common
+from measured_page import MeasuredPage, write_rows
 
 from adjudge import Judge, Rules, run
 from adjudge.agents import read_run
@@ -32,8 +32,7 @@ from adjudge.measurement import CallRates, make_call_rates
 from adjudge.runs import Run
 
 ROOT = common.BENCH.parent
-PAGE = ROOT / "docs" / "shadow.md"
-BEGIN, END = "<!-- begin: written by research/call_rates.py -->", "<!-- end: written by research/call_rates.py -->"
+PAGE = MeasuredPage("shadow.md", "call_rates.py")
 EXAMPLE = ROOT / "examples" / "observed-calls"
 DRAWS, EACH, SEED, WITHIN, LEAST = 300, 30, 20261128, 0.02, 0.93
 SHARES = {
@@ -118,10 +117,7 @@ def count_kept(rates: CallRates, truth: CallRates) -> Iterator[tuple[tuple[str, 
 
 def main() -> None:
     """Draw, print, and say whether the intervals cover."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=DRAWS)
-    parser.add_argument("--write", action="store_true", help="write the table into docs/shadow.md")
-    options = parser.parse_args()
+    options = PAGE.make_parser(__doc__, draws=DRAWS).parse_args()
     kept, widths, labelled = Counter[tuple[str, str]](), Counter[tuple[str, str]](), []
     for rates, truth in draw(options.draws):
         labelled.append(sum(rates.labelled.values()))
@@ -151,15 +147,13 @@ def list_rows(
 
 def write_page(rows: Sequence[Sequence[str]], draws: int, labels: float) -> None:
     """Put the table into the page."""
-    before, rest = PAGE.read_text("utf-8").split(BEGIN)
     head = ["who", *SHARES.values()]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
-    text = (
+    PAGE.write(
         f"{draws:,} draws, each of {labels:.0f} planned labels on average for {SESSIONS.CALLS:,} calls, "
         f"{SESSIONS.BAD} of them planted:\n"
         "how often each interval contains the truth, and half its width in points.\n\n"
+        f"{write_rows([head, ['---'] * len(head), *rows])}"
     )
-    PAGE.write_text(f"{before}{BEGIN}\n\n{text}{table}\n\n{END}{rest.split(END)[1]}", "utf-8")
 
 
 if __name__ == "__main__":

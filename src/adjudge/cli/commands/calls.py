@@ -12,12 +12,11 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
-from adjudge.cli.commands.ledger import Place, name_option, read_time
+from adjudge.cli.commands.ledger import Place, name_option, read_time, use_ledger
 from adjudge.cli.measurement import check_target, read_labels
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import note, print_document, print_line, show_progress, write_json
 from adjudge.config.file import read_config
-from adjudge.config.ledger import open_ledger
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
 
@@ -65,7 +64,7 @@ def collect(
     Exit status: 0 written, 2 no call, or wrong usage, 3 the ledger cannot be read.
     """
     from adjudge.dataset.write import check_new_file
-    from adjudge.harness.observed_calls import CallCollection, explain_no_calls
+    from adjudge.harness.observed_calls import CallCollection, add_ledger, explain_no_calls
 
     _check_name(out)
     check_new_file(out)
@@ -76,7 +75,8 @@ def collect(
                 raise UsageError("--ledger and --since are for the calls of a ledger; leave out the transcripts")
             asyncio.run(_collect_transcripts(collection, transcripts, gate, config))
         else:
-            asyncio.run(_collect_ledger(collection, gate, ledger, since, config))
+            begin = read_time("--since", since)
+            use_ledger(ledger, config, lambda opened: add_ledger(collection, opened, gate=gate, since=begin))
     if not collection.cases:
         raise explain_no_calls(collection.notes)
     _write(collection, out)
@@ -134,17 +134,6 @@ def _read_gate(gate: str, config: Config) -> tuple[tuple[Rule, ...], Callable[[s
         return named is not None and named[1] == gate
 
     return rules, checks
-
-
-async def _collect_ledger(
-    collection: CallCollection, gate: str | None, ledger: str | None, since: str | None, config: Path | None
-) -> None:
-    from adjudge.config.file import Config
-    from adjudge.harness.observed_calls import add_ledger
-
-    configuration = read_config(config) if ledger is None else Config()
-    async with open_ledger(configuration, ledger, for_writing=False) as opened:
-        await add_ledger(collection, opened, gate=gate, since=read_time("--since", since))
 
 
 def _write(collection: CallCollection, out: Path) -> None:
