@@ -105,7 +105,7 @@ def serve(
     environment: Mapping[str, str] | None = None,
     python: str | Path = sys.executable,
 ) -> Iterator[ServerProcess]:
-    """``adjudge serve`` over the ``adjudge.toml`` of a folder, until the block ends; ``python`` may have another one."""
+    """``adjudge serve`` over the ``adjudge.toml`` of a folder, until the block ends, with whatever ``python`` has."""
     if config is not None:
         (folder / "adjudge.toml").write_text(config, encoding="utf-8")
     command = [str(python), "-c", "from adjudge.cli import main; main()", "serve", "--port", str(port)]

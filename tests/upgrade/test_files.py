@@ -32,6 +32,7 @@ from kit.upgrade_files import (
     DUMP,
     HELD_CALL,
     LONG,
+    PASSWORD,
     Desk,
     Grader,
     make_all,
@@ -331,6 +332,20 @@ def test_the_configuration_is_read_and_its_gates_work(
     assert line("gate", "check", "letters", "short.txt").status == 0
     assert line("ledger", "verify").status == 0
     assert line("certificate", "verify", "certificate.json").status == 0
+
+
+@pytest.mark.timed
+def test_keys_and_accounts_of_then_open_the_server(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """A key that was rotated away does not; a password is checked by the hash of then."""
+    for provider in ("OPENAI", "ANTHROPIC"):  # which nobody asks
+        monkeypatch.setenv(f"{provider}_API_KEY", "none")
+    server = pytest.importorskip("kit.server")
+    keys = json.loads((folder / "server-keys.json").read_text("utf-8"))["sqlite"]
+
+    with server.run_server(folder, (folder / "adjudge.toml").read_text("utf-8")) as running:
+        statuses = {name: running.open_client(key=keys[name]).get("/v1/gates").status_code for name in keys}
+        assert statuses == {"website": 200, "rotated": 401, "laptop": 403, "ana": 403, "ben": 403}
+        assert running.sign_in("cy", PASSWORD).get("/approvals").status_code == 200
 
 
 # ---------------------------------------------------------------- what is written
