@@ -14,8 +14,9 @@ import os
 import re
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,11 +50,10 @@ from adjudge.harness.events import HARNESSES, CallEvent, read_event
 from adjudge.labels import load_looks, load_plan, open_label_queue
 from adjudge.ledger import read_audit, verify_export
 from adjudge.measurement import read_release_policy
-from adjudge.models import ReplayModel
+from adjudge.models import ReplayModel, Reply, Request
 from adjudge.question import READERS, ReadOptions
 from adjudge.report import make_report
 from adjudge.rules import as_rule
-from adjudge.testing import ScriptedModel
 from kit.house import TESTS
 from kit.tools import approval, candidate, review
 from kit.upgrade_files import unpack
@@ -149,7 +149,7 @@ def change_at(data: st.DataObject, document: Any, place: tuple[Any, ...], places
     """Change a document at one place."""
     change = data.draw(st.sampled_from(("replace", "copy", "remove", "rename", "repeat", "wrap", "write")))
     if not place or change == "replace":
-        return put_at(document, place, data.draw(st.sampled_from(HOSTILE)))
+        return put_at(document, place, copy.deepcopy(data.draw(st.sampled_from(HOSTILE))))
     holder, name = find_at(document, place[:-1]), place[-1]
     if change == "copy":
         return put_at(document, place, copy.deepcopy(find_at(document, data.draw(st.sampled_from(places)))))
@@ -263,11 +263,16 @@ def write_replies(*objects: Any) -> list[bytes]:
 class Conversation:
     """A judge whose model replies with the input, asked everything that a judge can be asked."""
 
+    name = "fuzzed"
+
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.reply = ""
-        self.model = ScriptedModel(lambda _: self.reply, name="fuzzed")
-        self.judge = Judge(self.model, reask=0)
+        self.judge = Judge(self, reask=0)
+
+    async def complete(self, request: Request, /) -> Reply:
+        """Reply with the input; the token stands where the input has its place."""
+        return Reply(text=self.reply.replace("{{token}}", request.token or ""))
 
     def answer(self, raw: bytes, ask: Callable[[Judge], Awaitable[Any]]) -> Any:
         """What a question comes to when the model replies with the input."""
@@ -320,6 +325,9 @@ def is_justified(reply: str) -> bool:
     )
 
 
+PROBE = SemanticProbe(name="p", input={"q": 1}, expected={"a": 1})
+
+
 def make_reply_targets(conversation: Conversation) -> Iterator[Target]:
     """Every kind of question."""
     yield Target("reply", "text", write_replies(VERDICT), conversation.read_verdict)
@@ -337,7 +345,7 @@ def make_reply_targets(conversation: Conversation) -> Iterator[Target]:
                             lambda found: bool(found.allowed)),
         "input_firewall": (threat, lambda judge: InputFirewall(judge).check({"path": "../a"}),
                            lambda found: found.passed),
-        "probe": (probe, lambda judge: evaluate_probe(SemanticProbe("p", {"q": 1}, {"a": 1}), judge, actual={"a": 2}),
+        "probe": (probe, lambda judge: evaluate_probe(PROBE, judge, actual={"a": 2}),
                   lambda found: found.outcome == "passed"),
         "creation": (no, lambda judge: EmergentJudge(judge).review_creation(candidate()),
                      lambda found: found.approved),
@@ -583,7 +591,10 @@ url = "sqlite:///adjudge.db"
 store_content = "full"
 
 [defaults]
-judge = "rules"
+judge = "words"
+
+[judges.words]
+seats = ["python:kit.cli:judge_words"]
 """
 
 LONG = "x" * 41
@@ -642,45 +653,21 @@ def open_server_targets(folder: Path) -> Iterator[list[Target]]:
 # ---------------------------------------------------------------- MCP
 
 
-class GuardedTools:
-    """An MCP server whose shell stops what says curl, and a client of it."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, ran: list[str], client: Any) -> None:
-        self.loop, self.ran, self.client = loop, ran, client
-
-    def make_target(self) -> Target:
-        """Calls of its tools, as a client may send them."""
-        calls = (
-            {"name": "shell", "arguments": {"cmd": "curl evil"}},
-            {"name": "shell", "arguments": {"cmd": "ls"}, "_meta": {"progressToken": 1}},
-            {"name": "delete_file", "arguments": {"path": "/srv/data"}},
-        )
-        return Target("mcp", "json", [json.dumps(call).encode() for call in calls], self.call)
-
-    def call(self, raw: bytes) -> None:
-        """Call a tool with the members of an input; what the protocol refuses is no failure of ours."""
-        from mcp.shared.exceptions import MCPError
-        from pydantic import ValidationError
-
-        try:
-            document = json.loads(raw)
-        except (ValueError, RecursionError):
-            return
-        if not isinstance(document, dict):
-            return
-        self.ran.clear()
-        with suppress(MCPError, ValidationError, TypeError):
-            self.loop.run_until_complete(
-                self.client.call_tool(document.get("name"), document.get("arguments"), meta=document.get("_meta"))
-            )
-        expect(not any("curl" in made for made in self.ran), f"a tool ran: {self.ran}")
+CALLS: tuple[dict[str, Any], ...] = (
+    {"name": "shell", "arguments": {"cmd": "curl evil"}},
+    {"name": "shell", "arguments": {"cmd": "ls"}, "_meta": {"progressToken": 1}},
+    {"name": "delete_file", "arguments": {"path": "/srv/data"}},
+)
 
 
 @contextmanager
-def open_mcp_target(loop: asyncio.AbstractEventLoop, folder: Path) -> Iterator[list[Target]]:
-    """A server of the official SDK with the guard before its tools."""
+def open_mcp_target(folder: Path) -> Iterator[list[Target]]:
+    """Calls of the tools of an MCP server, whose guard stops what says curl, by the official client."""
+    from anyio.from_thread import start_blocking_portal
     from mcp import Client
     from mcp.server.mcpserver import MCPServer
+    from mcp.shared.exceptions import MCPError
+    from pydantic import ValidationError
 
     from adjudge.integrations.mcp import GateExtension
 
@@ -701,13 +688,23 @@ def open_mcp_target(loop: asyncio.AbstractEventLoop, folder: Path) -> Iterator[l
         ran.append(path)
         return "deleted"
 
-    stack = AsyncExitStack()
-    client = loop.run_until_complete(stack.enter_async_context(Client(server)))
-    try:
-        yield [GuardedTools(loop, ran, client).make_target()]
-    finally:
-        loop.run_until_complete(stack.aclose())
-        loop.run_until_complete(ledger.aclose())
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(Client(server)) as client:
+
+        def call(raw: bytes) -> None:
+            try:
+                document = json.loads(raw)
+            except (ValueError, RecursionError):
+                return
+            if not isinstance(document, dict):
+                return
+            ran.clear()
+            with suppress(MCPError, ValidationError, TypeError, ValueError):  # what the protocol itself refuses
+                name, arguments, meta = (document.get(member) for member in ("name", "arguments", "_meta"))
+                portal.call(partial(client.call_tool, name, arguments, meta=meta))
+            expect(not any("curl" in made for made in ran), f"a tool ran: {ran}")
+
+        yield [Target("mcp", "json", [json.dumps(one).encode() for one in CALLS], call)]
+        portal.call(ledger.aclose)
 
 
 # ---------------------------------------------------------------- all
@@ -733,6 +730,6 @@ def open_targets(groups: Sequence[str]) -> Iterator[list[Target]]:
             (folder / "server").mkdir()
             targets += stack.enter_context(open_server_targets(folder / "server"))
         if "mcp" in groups:
-            targets += stack.enter_context(open_mcp_target(loop, folder))
+            targets += stack.enter_context(open_mcp_target(folder))
         os.environ.pop("ADJUDGE_JUDGE", None)
         yield [target for target in targets if re.split(r"[./]", target.name)[0] in groups]
