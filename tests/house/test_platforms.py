@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import adjudge
 from kit import house
 from kit.house import TESTS
 
@@ -37,7 +38,7 @@ url = "sqlite:///adjudge.db"
 def run_elsewhere(tmp_path: Path, *arguments: str) -> Any:
     """What a task of kit/other_platform.py comes to, in a process whose locale knows ASCII alone."""
     report = tmp_path / "report.json"
-    spec = Path(sys.modules["adjudge"].__file__ or "").parents[1]
+    package = Path(adjudge.__file__).parents[1]
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "PYTHON"))}
     locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "cp1252"}
     done = subprocess.run(
@@ -49,7 +50,7 @@ def run_elsewhere(tmp_path: Path, *arguments: str) -> Any:
             *arguments,
             str(report),
         ],
-        env=variables | locale | {"PYTHONPATH": str(spec), "COLUMNS": "100", "USERNAME": "ana"},
+        env=variables | locale | {"PYTHONPATH": str(package), "COLUMNS": "100", "USERNAME": "ana"},
         capture_output=True,
         check=False,
     )
@@ -60,9 +61,6 @@ def run_elsewhere(tmp_path: Path, *arguments: str) -> Any:
 @pytest.mark.integration
 def test_every_module_is_imported_without_what_only_unix_has(tmp_path: Path):
     """``fcntl``, ``pwd``, ``resource``, ``termios``, signals and functions of ``os`` are used where they are needed."""
-    import adjudge
-
-    assert adjudge.__version__
     absent = run_elsewhere(tmp_path, "import")
 
     assert [
@@ -73,9 +71,6 @@ def test_every_module_is_imported_without_what_only_unix_has(tmp_path: Path):
 @pytest.mark.integration
 def test_the_command_line_works_on_a_console_of_cp1252(tmp_path: Path):
     """Judging, runs, labels, gates and the ledger; what the console cannot write is replaced, and stops nothing."""
-    import adjudge
-
-    assert adjudge.__version__
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "adjudge.toml").write_text(CONFIG, "utf-8")
@@ -92,7 +87,8 @@ def test_the_command_line_works_on_a_console_of_cp1252(tmp_path: Path):
         "run cases.jsonl --judge rules --rubric polite.yaml --out monday": 0,
         "report monday": 0,
         "report monday --html report.html": 0,
-        "label monday --rater ann --export labels.csv": 0,
+        "label monday --rater ann": 0,
+        "label monday --export labels.csv": 0,
         "dataset check cases.jsonl": 0,
         "gate list": 0,
         "gate check letters good.txt": 0,
@@ -109,8 +105,22 @@ def test_the_command_line_works_on_a_console_of_cp1252(tmp_path: Path):
     done = run_elsewhere(tmp_path, "commands", str(folder), json.dumps([text.split() for text in commands]))
 
     wrong = [one for one, status in zip(done, commands.values(), strict=True) if one["status"] != status]
-    assert [(one["command"], one["status"], one["err"][-600:]) for one in wrong] == []
+    assert [(" ".join(one["command"]), one["status"], one["err"][-600:]) for one in wrong] == []
     assert [one["command"] for one in done if "Traceback" in one["err"]] == []
+
+
+@pytest.mark.integration
+@pytest.mark.timed
+def test_the_server_answers_and_ends_without_signals_of_unix(tmp_path: Path):
+    """It starts, answers, and ends by Ctrl-C with the loop's signal handlers gone."""
+    pytest.importorskip("fastapi")
+    (tmp_path / "adjudge.toml").write_text(CONFIG, "utf-8")
+
+    done = run_elsewhere(tmp_path, "serve", str(tmp_path))
+
+    assert done["answers"] == [200], done["err"]
+    assert done["status"] in (0, 130), done["err"]
+    assert "Traceback" not in done["err"]
 
 
 def test_no_two_files_of_the_repository_differ_in_case_alone():

@@ -18,8 +18,12 @@ import json
 import multiprocessing
 import os
 import pkgutil
+import re
 import signal
 import sys
+import threading
+import time
+import urllib.request
 import warnings
 from pathlib import Path
 from typing import Any
@@ -53,6 +57,8 @@ def become_windows() -> None:
     for name in UNIX_FUNCTIONS:
         if hasattr(os, name):
             delattr(os, name)
+    os.O_BINARY = 0  # type: ignore[attr-defined] - Windows has it, and bytes are bytes here
+    os.getlogin = lambda: "ana"
     for name in (*UNIX_SIGNALS, "alarm", "setitimer", "pthread_sigmask"):
         if hasattr(signal, name):
             delattr(signal, name)
@@ -73,8 +79,8 @@ def import_all() -> list[str]:
 
     absent: list[str] = []
     for found in pkgutil.walk_packages(adjudge.__path__, "adjudge."):
-        if found.name.endswith("__main__") or ".migrations." in found.name:
-            continue
+        if found.name.endswith("__main__") or ".migrations." in found.name or ".integrations." in found.name:
+            continue  # an integration imports its framework, which looks at the platform
         try:
             importlib.import_module(found.name)
         except ModuleNotFoundError as error:
@@ -84,7 +90,7 @@ def import_all() -> list[str]:
     return absent
 
 
-def run_commands(folder: Path, commands: list[list[str]]) -> list[dict[str, Any]]:
+def run_commands(folder: Path, commands: list[list[str]], *, keeps_errors: bool = False) -> list[dict[str, Any]]:
     """Run commands of adjudge in this process, one after the other; returns their exit status and their output."""
     from adjudge.cli import main
 
@@ -93,7 +99,8 @@ def run_commands(folder: Path, commands: list[list[str]]) -> list[dict[str, Any]
     for command in commands:
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="cp1252", newline="\r\n") for _ in range(2))
         status: object = "no exit"
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        sys.stdin = io.TextIOWrapper(io.BytesIO(b"1\r\n2\r\nq\r\n"), encoding="cp1252")
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(sys.stderr if keeps_errors else err):
             try:
                 main(command)
             except SystemExit as left:
@@ -106,11 +113,40 @@ def run_commands(folder: Path, commands: list[list[str]]) -> list[dict[str, Any]
     return done
 
 
+def serve(folder: Path) -> dict[str, Any]:
+    """Run ``adjudge serve`` until it has answered once, and end it as Ctrl-C does."""
+    answers: list[int] = []
+
+    def ask() -> None:
+        while "serves on" not in sys.stderr.getvalue():  # type: ignore[union-attr] - a text in memory
+            time.sleep(0.01)
+        found = re.search(r"http://\S+?(?=;)", sys.stderr.getvalue())  # type: ignore[union-attr] - as above
+        assert found is not None
+        for _ in range(3_000):
+            with contextlib.suppress(OSError):
+                with urllib.request.urlopen(f"{found[0]}/healthz", timeout=30) as answer:
+                    answers.append(answer.status)
+                break
+            time.sleep(0.01)
+        signal.raise_signal(signal.SIGINT)
+
+    sys.stderr = io.StringIO()
+    threading.Thread(target=ask, daemon=True).start()
+    done = run_commands(folder, [["serve", "--port", "0"]], keeps_errors=True)[0]
+    return done | {"answers": answers, "err": sys.stderr.getvalue()}
+
+
 def main() -> None:
     """Do what the first argument names, and write what came of it as JSON to the file of the last."""
     task, *arguments, report = sys.argv[1:]
     become_windows()
-    made: Any = import_all() if task == "import" else run_commands(Path(arguments[0]), json.loads(arguments[1]))
+    made: Any
+    if task == "import":
+        made = import_all()
+    elif task == "serve":
+        made = serve(Path(arguments[0]))
+    else:
+        made = run_commands(Path(arguments[0]), json.loads(arguments[1]))
     Path(report).write_text(json.dumps(made), encoding="utf-8")
 
 
