@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import logging
 import os
 import re
 import tempfile
@@ -525,6 +526,11 @@ class Hooks:
         shell = Gate("shell", rules=[{"not_contains": "curl"}], ledger=ledger)
         self.loop = loop
         self.guard = ToolGuard({"Bash": shell, "*": shell}, match="content", ledger=ledger)
+        # A guard refuses whatever goes wrong in it, and says so in the log alone.
+        self.problems: list[str] = []
+        handler = logging.Handler()
+        handler.emit = lambda record: self.problems.append(record.getMessage())  # type: ignore[method-assign]
+        logging.getLogger("adjudge").addHandler(handler)
 
     def list_targets(self) -> Iterator[Target]:
         """The events of each harness."""
@@ -534,7 +540,9 @@ class Hooks:
 
             def read(raw: bytes, harness: Any = harness) -> None:
                 event = read_event(harness, raw)
+                self.problems.clear()
                 answer = self.loop.run_until_complete(HookGuard(harness=harness, guard=self.guard).answer(event))
+                expect(not self.problems, f"something went wrong: {self.problems}")
                 if isinstance(event, CallEvent) and answer == {}:
                     said = json.dumps(json.loads(raw).get("tool_input"), ensure_ascii=False)
                     expect("curl" not in said, f"a call passed that says curl: {said}")
