@@ -7,8 +7,9 @@
 Two processes of ``adjudge serve`` share a PostgreSQL database, which has to be empty. The agents (200) ask before each
 call, run it if they may, and report it (``/v1/hooks/claude``): 20 calls a second together, evenly spread whatever the
 servers do. 5 % of the calls wait for people, who look at the queue twice a second, approve nine of ten and deny the
-rest. An agent whose request fails asks the other server, as behind a load balancer. After a third and after two thirds
-of the time the first server is killed (SIGKILL), and started again 5 seconds later. A bare FastAPI endpoint is asked at
+rest. An agent whose request fails asks the other server, as behind a load balancer. One in ten agents that may make an
+approved call dies before it runs it, or before it reports it. After a third and after two thirds of the time the first
+server is killed (SIGKILL), and started again 5 seconds later. A bare FastAPI endpoint is asked at
 the same moments, so that the times can be compared.
 
 Checked afterwards, from what the agents and the people were told and from the ledger alone (exit status 1 where one
@@ -19,8 +20,8 @@ does not hold):
     no vote is lost         each vote that was answered with 200 is there and counts
     nothing ran unasked     each call that ran was let pass in the ledger, and a held one was approved before
     nothing ran twice       no call ran twice, and no approval was used for two
-    what may not have run   approved calls that were let pass and not reported, as after the kill, are those that
-    is listed               ``adjudge ledger unfinished`` lists, and no others
+    what may not have run   approved calls that were let pass and not reported, because the agent died or the answer
+    is listed               was lost, are those that ``adjudge ledger unfinished`` lists, and no others
     memory is flat          of the server that was not killed: the last fifth of the time beside the second fifth
 """
 
@@ -74,12 +75,16 @@ url = "{ledger}"
 APPROVERS = ("ana", "ben", "cy")
 DENIED = 0.1
 """The share of held calls that people deny."""
+DYING = 0.1
+"""The share of agents that die when they may make an approved call: half of them before it runs, half after."""
 PAUSE = 2.0
 """Seconds after which an agent asks again about a call that waits."""
 DOWN = 5.0
 """Seconds for which a killed server is away."""
 MOST_GROWTH = 0.10
 """Growth of memory that still counts as flat."""
+LEAST_MINUTES = 5.0
+"""Minutes from which on memory says something."""
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(common.BENCH.parent / "src")}
 
 
@@ -125,6 +130,16 @@ class Server:
             self.memory.append((now, pages * os.sysconf("SC_PAGE_SIZE") // 1024))
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answered to an event."""
+
+    body: dict[str, Any] | None
+    """``None`` where none answered."""
+    is_unsure: bool = False
+    """True if a server may have taken the event without answering."""
+
+
 @dataclass(slots=True)
 class Told:
     """What agents and people were told, to be compared with the ledger."""
@@ -137,6 +152,8 @@ class Told:
     reported: set[str] = field(default_factory=set)
     """Calls whose report was answered with 200."""
     denied: set[str] = field(default_factory=set)
+    died: set[str] = field(default_factory=set)
+    """Approved calls whose agent died before it reported them."""
     given_up: set[str] = field(default_factory=set)
     """Held calls that were not allowed when the time was over, or whose approval had been used by a lost answer."""
     votes: dict[str, tuple[str, bool]] = field(default_factory=dict)
@@ -209,46 +226,53 @@ class Load:
                 due += interval
 
     async def make_call(self, call: str, number: int, *, is_held: bool) -> None:
-        """Ask, run it if that is allowed, and report; ask again while it waits."""
+        """Ask, run it if that is allowed, and report it once, as a hook does."""
         self.told.asked += 1
-        tool = ("deploy", {"command": f"deploy {call}"}) if is_held else ("Bash", {"command": f"ls {call}"})
         session, _, ident = call.partition("/")
-        event = {
-            "session_id": session,
-            "cwd": "/work",
-            "tool_name": tool[0],
-            "tool_input": tool[1],
-            "tool_use_id": ident,
-        }
-        while True:
-            answer = await self.ask(number, {**event, "hook_event_name": "PreToolUse"})
-            if answer == {}:
-                break
-            reason = str((answer or {}).get("hookSpecificOutput", {}).get("permissionDecisionReason"))
-            if "a person said no" in reason:
-                self.told.denied.add(call)
-                return
-            if "waits for a person" in reason:
-                self.told.held.add(call)
-            elif answer is not None:
-                self.told.given_up.add(call)
-                self.told.statuses[f"refused: {reason[:80]}"] += 1
-                return
-            if time.monotonic() > self.ends + 60:
-                self.told.given_up.add(call)
-                return
-            await asyncio.sleep(PAUSE if answer is not None else 0.2)
+        tool, command = ("deploy", f"deploy {call}") if is_held else ("Bash", f"ls {call}")
+        event = {"session_id": session, "cwd": "/work", "tool_name": tool, "tool_use_id": ident}
+        event["tool_input"] = {"command": command}
+        if not await self.ask_until_decided(call, number, {**event, "hook_event_name": "PreToolUse"}):
+            return
+        dies = is_held and self.random.random() < DYING
+        if dies:
+            self.told.died.add(call)
+        if dies and self.random.random() < 0.5:
+            return
         self.told.ran[call] += 1
+        if dies:
+            return
         response = {"stdout": "done", "stderr": "", "interrupted": False, "isImage": False}
         report = {**event, "hook_event_name": "PostToolUse", "tool_response": response}
         while time.monotonic() < self.ends + 60:
-            if await self.ask(number, report) is not None:
+            answer = await self.ask(number, report, once=True)
+            if answer.body is not None:
                 self.told.reported.add(call)
+            if answer.body is not None or answer.is_unsure:
                 return
             await asyncio.sleep(0.2)
 
-    async def ask(self, number: int, event: dict[str, Any]) -> dict[str, Any] | None:
-        """Ask one server, and the other one where that fails; ``None`` where neither answers."""
+    async def ask_until_decided(self, call: str, number: int, event: dict[str, Any]) -> bool:
+        """Ask, and again while the call waits for people; returns whether it may be made."""
+        while time.monotonic() < self.ends + 60:
+            answer = (await self.ask(number, event)).body
+            if answer == {}:
+                return True
+            reason = str((answer or {}).get("hookSpecificOutput", {}).get("permissionDecisionReason"))
+            if "a person said no" in reason:
+                self.told.denied.add(call)
+                return False
+            if "waits for a person" in reason:
+                self.told.held.add(call)
+            elif answer is not None:
+                self.told.statuses[f"refused: {reason[:80]}"] += 1
+                break
+            await asyncio.sleep(PAUSE if answer is not None else 0.2)
+        self.told.given_up.add(call)
+        return False
+
+    async def ask(self, number: int, event: dict[str, Any], *, once: bool = False) -> Answer:
+        """Ask one server, and the other one where that fails; with ``once``, only if the first did not take it."""
         headers = {"Authorization": f"Bearer {self.keys[f'hook-{number % 4}']}"}
         for turn in range(2):
             server = self.servers[(number + turn) % len(self.servers)]
@@ -259,15 +283,21 @@ class Load:
                     body = await response.read()
                     self.told.statuses[f"hook {response.status}"] += 1
                     if response.status == 200:
-                        spent = time.perf_counter() - started
-                        self.told.times["hook"].append(spent)
-                        if was_whole and self.is_whole:
-                            self.told.times["hook, both there"].append(spent)
-                        found: dict[str, Any] = json.loads(body)
-                        return found
+                        self.note_time(time.perf_counter() - started, is_whole=was_whole and self.is_whole)
+                        return Answer(json.loads(body))
+                    is_taken = response.status != 503  # it was busy
             except (aiohttp.ClientError, TimeoutError) as error:
                 self.told.statuses[f"hook {type(error).__name__}"] += 1
-        return None
+                is_taken = not isinstance(error, aiohttp.ClientConnectorError)
+            if once and is_taken:
+                return Answer(None, is_unsure=True)
+        return Answer(None)
+
+    def note_time(self, seconds: float, *, is_whole: bool) -> None:
+        """Remember how long an answer took."""
+        self.told.times["hook"].append(seconds)
+        if is_whole:
+            self.told.times["hook, both there"].append(seconds)
 
     async def ask_bare(self) -> None:
         """Ask the bare endpoint at the same moment."""
@@ -380,8 +410,8 @@ async def check(url: str, load: Load) -> list[str]:
     given = {(ident, who, how) for ident, (who, how) in told.votes.items()}
     print(
         f"{told.asked:,} calls: {len(told.ran):,} ran, {len(told.held):,} waited for people, {len(told.denied):,} were "
-        f"denied, {len(told.given_up):,} refused; {len(told.votes):,} votes; approved and never made, because the "
-        f"answer was lost: {len(unmade - told.ran.keys())}; listed as perhaps not made: {len(listed)}"
+        f"denied, {len(told.given_up):,} refused; {len(told.votes):,} votes; {len(told.died)} agents died with an "
+        f"approved call, {len(unmade - told.died)} answers to one were lost; listed as perhaps not made: {len(listed)}"
     )
     broken: dict[str, Iterable[object]] = {
         "the ledger is not in order": [] if found.valid else [found.detail],
@@ -393,7 +423,7 @@ async def check(url: str, load: Load) -> list[str]:
         "ran and was not approved": [call for call in told.ran if not record.was_approved(call)],
         "was made otherwise than it was let pass": record.unchecked,
         "was reported and is not recorded": [call for call in told.reported if not record.ran[call]],
-        "may not have run and is not listed": unmade - listed,
+        "may not have run and is not listed": (unmade | told.died) - listed,
         "is listed and ran": listed - unmade,
     }
     return [f"{what}: {one}" for what, every in broken.items() for one in every]
@@ -417,6 +447,8 @@ def judge_memory(load: Load) -> list[str]:
     late = [kilobytes for at, kilobytes in memory if whole * 4 / 5 <= at < whole]
     before, after = statistics.median(early) / 1024, statistics.median(late) / 1024
     print(f"memory of the server that was not killed: {before:.0f} MB, then {after:.0f} MB")
+    if load.options.minutes < LEAST_MINUTES:
+        return []  # it is still warming up
     return [f"memory grew from {before:.0f} to {after:.0f} MB"] if after > before * (1 + MOST_GROWTH) else []
 
 
