@@ -13,9 +13,10 @@ import json
 import logging
 import os
 import re
+import sqlite3
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from hypothesis import strategies as st
 
 from adjudge import (
     AdjudgeError,
+    Approvals,
     EmergentJudge,
     Gate,
     InputFirewall,
@@ -33,6 +35,7 @@ from adjudge import (
     PromptFirewall,
     ReplyError,
     SemanticProbe,
+    ToolRegistry,
     compare,
     evaluate_probe,
     load_rubric,
@@ -55,9 +58,10 @@ from adjudge.models import ReplayModel, Reply, Request
 from adjudge.question import READERS, ReadOptions
 from adjudge.report import make_report
 from adjudge.rules import as_rule
+from adjudge.runs import redecide
 from kit.house import TESTS
 from kit.tools import approval, candidate, review
-from kit.upgrade_files import unpack
+from kit.upgrade_files import LONG, open_desk, unpack
 
 Form = Literal["json", "lines", "text", "bytes"]
 """How an example is damaged: as one JSON document, as lines of them, as text with lines, or as bytes alone."""
@@ -402,9 +406,20 @@ class Files:
     def __init__(self, folder: Path, loop: asyncio.AbstractEventLoop) -> None:
         self.folder, self.loop = folder, loop
         self.head = json.loads((folder / "expected.json").read_text("utf-8"))["ledgers"]["sqlite"]["head"]
+        self.address, self.key = f"sqlite:///{folder / 'adjudge.db'}", str(folder / "ledger-key.pem")
+        self.request = self.find_request()
         self.exported = (folder / "ledger.jsonl").read_bytes()
         self.certificate = (folder / "certificate.json").read_bytes()
         self.public_key = parse_certificate(self.certificate).public_key or ""
+
+    def find_request(self) -> str:
+        """The id of a request that nobody has decided, of a gate whose rules are data."""
+
+        async def find() -> str:
+            async with Ledger(self.address, key=self.key) as ledger, Approvals(ledger) as approvals:
+                return next(item.id for item in await approvals.list() if item.content == f"{LONG} 4")
+
+        return self.loop.run_until_complete(find())
 
     def make(self, name: str, form: Form, read: Callable[[Path], Any], *, structured: bool = True) -> Target:
         """A target of one file, which is put back afterwards."""
@@ -421,6 +436,89 @@ class Files:
                 path.write_bytes(example)
 
         return Target(f"file.{name}", form, [example], feed, structured)
+
+    def make_row(self, name: str, table: str, column: str, read: Callable[[], Any], where: str = "TRUE") -> Target:
+        """A target of one value in a database, which is put back afterwards."""
+        path = self.folder / name
+        with closing(sqlite3.connect(path)) as connection:
+            row, value = connection.execute(f"SELECT rowid, {column} FROM {table} WHERE {where}").fetchone()  # noqa: S608
+
+        def put(written: bytes | str) -> None:
+            with closing(sqlite3.connect(path)) as connection, connection:
+                connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (written, row))  # noqa: S608
+
+        def feed(raw: bytes) -> None:
+            try:
+                put(raw if isinstance(value, bytes) else raw.decode("utf-8", "replace"))
+                read()
+            finally:
+                put(value)
+
+        example = value if isinstance(value, bytes) else value.encode()
+        return Target(f"row.{name}.{table}.{read.__name__.strip('<>')}", "json", [example], feed)
+
+    def read_replies(self) -> None:
+        """Decide the labelled run once more from the replies that it kept."""
+        with open_run(self.folder / MONDAY) as opened:
+            redecide(opened, rubric=self.folder / "polite.yaml")
+
+    def read_requests(self) -> None:
+        """List requests and pending decisions, and look who waits."""
+
+        async def read() -> None:
+            async with Ledger(self.address, key=self.key) as ledger, Approvals(ledger) as approvals:
+                for work in (
+                    approvals.list(status=None),
+                    approvals.list_pending(status=None),
+                    approvals.summarise([self.request]),
+                    approvals.find_gaps(self.request),
+                ):
+                    with suppress(AdjudgeError):
+                        await work
+
+        self.loop.run_until_complete(read())
+
+    def resume(self) -> None:
+        """Go on with what nobody has approved, whatever the tables beside the ledger say of it."""
+
+        async def read() -> bool:
+            async with open_desk(self.folder, self.address) as desk, asyncio.timeout(2.0):
+                return (await desk.open_letters().resume(self.request)).allowed
+
+        try:
+            allowed = self.loop.run_until_complete(read())
+        except TimeoutError:  # it waits for people
+            return
+        expect(not allowed, "a request that nobody approved was let through")
+
+    def read_tools(self) -> None:
+        """List the forged tools, and look which may run."""
+
+        async def read() -> None:
+            async with Ledger(self.address, key=self.key) as ledger, ToolRegistry(ledger) as registry:
+                await registry.list()
+                await registry.usable(agent="ana", session="s1")
+
+        self.loop.run_until_complete(read())
+
+    def list_rows(self) -> Iterator[Target]:
+        """What the databases hold as JSON, changed behind their back."""
+        store, request = f"{MONDAY}/results.sqlite", f"id = '{self.request}'"
+        yield self.make_row(store, "results", "body", lambda: self.read_run(self.folder))
+        yield self.make_row(store, "cases", "body", lambda: self.read_run(self.folder))
+        yield self.make_row(store, "replies", "body", self.read_replies)
+        yield self.make_row("adjudge.db", "adjudge_approvals", "body", self.read_requests, request)
+        yield self.make_row("adjudge.db", "adjudge_pending", "decision", self.read_requests)
+        yield self.make_row("adjudge.db", "adjudge_tools", "body", self.read_tools)
+        with closing(sqlite3.connect(self.folder / "adjudge.db")) as connection, connection:
+            # As somebody would who wants it through: the tables say that it was approved, and the ledger does not.
+            (body,) = connection.execute(f"SELECT body FROM adjudge_approvals WHERE {request}").fetchone()  # noqa: S608
+            forged = json.loads(body) | {"status": "approved", "decided_by": "human", "closed_by": ["ana"]}
+            statement = "UPDATE adjudge_approvals SET status = 'approved', body = ? WHERE id = ?"
+            connection.execute(statement, (json.dumps(forged), self.request))
+        yield self.make_row("adjudge.db", "adjudge_approvals", "body", self.resume, request)
+        pending = f"approval = '{self.request}'"
+        yield self.make_row("adjudge.db", "adjudge_pending", "decision", self.resume, pending)
 
     def read_run(self, _: Path) -> None:
         """Read everything of the labelled run, whichever of its files is damaged."""
@@ -605,15 +703,18 @@ judge = "words"
 seats = ["python:kit.cli:judge_words"]
 """
 
-LONG = "x" * 41
+TOO_LONG = "x" * 41
 
 BODIES: Mapping[str, tuple[dict[str, Any], ...]] = {
-    "/v1/gates/publish/check": ({"content": LONG}, {"content": {"a": [1, LONG]}, "task": "t", "metadata": {"k": "v"}}),
-    "/v1/gates/held/check": ({"content": LONG, "context": ["c"], "reference": "r"},),
-    "/v1/gates/held/resume": ({"approval": "0" * 36, "content": LONG},),
+    "/v1/gates/publish/check": (
+        {"content": TOO_LONG},
+        {"content": {"a": [1, TOO_LONG]}, "task": "t", "metadata": {"k": "v"}},
+    ),
+    "/v1/gates/held/check": ({"content": TOO_LONG, "context": ["c"], "reference": "r"},),
+    "/v1/gates/held/resume": ({"approval": "0" * 36, "content": TOO_LONG},),
     "/v1/evaluate": (
-        {"content": LONG, "criteria": {"short": "Is short."}, "rules": [{"name": "length", "max": 40}]},
-        {"rubric": {"name": "R", "criteria": [{"name": "c", "description": "d", "rule": "json"}]}, "content": LONG},
+        {"content": TOO_LONG, "criteria": {"short": "Is short."}, "rules": [{"name": "length", "max": 40}]},
+        {"rubric": {"name": "R", "criteria": [{"name": "c", "description": "d", "rule": "json"}]}, "content": TOO_LONG},
         {"run": {"schema": "adjudge/agent-run/1", "steps": [{"role": "user", "text": "x"}], "answer": "a",
                  "unknown": ["files"]}, "rules": ["no_errors"]},
     ),
@@ -717,7 +818,7 @@ def open_mcp_target(folder: Path) -> Iterator[list[Target]]:
 
 # ---------------------------------------------------------------- all
 
-TARGETS = ("reply", "reader", "file", "transcript", "hook", "schema", "http", "mcp")
+TARGETS = ("reply", "reader", "file", "row", "transcript", "hook", "schema", "http", "mcp")
 """The groups of targets, by which ``scripts/fuzz`` chooses."""
 
 
@@ -734,6 +835,8 @@ def open_targets(groups: Sequence[str]) -> Iterator[list[Target]]:
         targets += [*make_transcript_targets(), *Hooks(ledger, loop).list_targets()]
         newest = max((TESTS / "upgrade").glob("*/expected.json*")).parent
         targets += Files(unpack(newest, folder / "files"), loop).list_targets()
+        if "row" in groups:
+            targets += Files(unpack(newest, folder / "rows"), loop).list_rows()
         if "http" in groups:
             (folder / "server").mkdir()
             targets += stack.enter_context(open_server_targets(folder / "server"))
