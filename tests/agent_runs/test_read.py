@@ -299,6 +299,15 @@ def test_what_only_the_messages_of_inspect_have_was_forged():
     assert "a message of the agent is in no event" in read_run(sample).problems
 
 
+@pytest.mark.parametrize("calls", [True, 5, "call_x", {"id": "x"}, [True], [{"id": ["call_1"]}]], ids=str)
+def test_calls_of_another_form_in_the_messages_of_inspect_are_a_problem(calls: object):
+    """Whatever stands there, no event has it."""
+    sample = read_sample()
+    sample["messages"][-1]["tool_calls"] = calls
+
+    assert "a message of the agent is in no event" in read_run(sample).problems
+
+
 def test_a_limit_or_an_error_ends_a_sample_of_inspect_as_failed():
     """A limit or an error ends a sample of Inspect as failed."""
     for changes in ({"limit": {"type": "message", "limit": 3}}, {"error": {"message": "no"}}):

@@ -129,7 +129,7 @@ def find_bare(annotations: list[ast.expr | None]) -> Iterator[ast.Name]:
 def test_tests_stand_where_the_code_stands():
     """A folder of tests is a package of ours, or one of the few that are about something else."""
     # A folder "agents" would hide the package of that name, which the OpenAI Agents SDK brings.
-    others = {"agent_runs", "conformance", "docs", "house", "research", "scripts"}
+    others = {"agent_runs", "conformance", "docs", "house", "research", "scripts", "upgrade"}
     folders = {path.parent.relative_to(TESTS) for path in TESTS.rglob("test_*.py")}
 
     assert Path("cli/commands") in folders

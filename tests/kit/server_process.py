@@ -98,12 +98,17 @@ def make_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 
 @contextmanager
 def serve(
-    folder: Path, config: str | None = None, *, port: int = 0, environment: Mapping[str, str] | None = None
+    folder: Path,
+    config: str | None = None,
+    *,
+    port: int = 0,
+    environment: Mapping[str, str] | None = None,
+    python: str | Path = sys.executable,
 ) -> Iterator[ServerProcess]:
-    """``adjudge serve`` over the ``adjudge.toml`` of a folder, until the block ends."""
+    """``adjudge serve`` over the ``adjudge.toml`` of a folder, until the block ends, with whatever ``python`` has."""
     if config is not None:
         (folder / "adjudge.toml").write_text(config, encoding="utf-8")
-    command = [sys.executable, "-c", "from adjudge.cli import main; main()", "serve", "--port", str(port)]
+    command = [str(python), "-c", "from adjudge.cli import main; main()", "serve", "--port", str(port)]
     process = subprocess.Popen(
         command, cwd=folder, env=make_environment(environment), stderr=subprocess.PIPE, text=True
     )

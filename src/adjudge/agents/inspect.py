@@ -215,8 +215,9 @@ class _Reader:
         for message in messages if isinstance(messages, list) else []:
             if read_kind(message, "role") != "assistant":
                 continue
-            calls = message.get("tool_calls")
-            named = [call.get("id") if isinstance(call, dict) else None for call in (calls or [])] if calls else []
+            calls = message.get("tool_calls") or []
+            listed = calls if isinstance(calls, list) else [calls]
+            named = [call.get("id") if isinstance(call, dict) else None for call in listed]
             if read_kind(message, "id") not in self._seen or not all(map(self.transcript.has_call, named)):
                 self.transcript.report("a message of the agent is in no event")
 

@@ -57,7 +57,9 @@ def scan_folder(folder: Path | None) -> dict[str, Path]:
 
 def find_run_folder(folder: Path | None, name: str) -> Path:
     """Find the folder of a run; raises ``Problem`` (404) for a name that none has."""
-    if folder is not None and _NAME.fullmatch(name) and is_run(folder / name):
+    # As it is listed: where a file system ignores case, another spelling would open the same labels a second time.
+    listed = folder is not None and _NAME.fullmatch(name) and any(path.name == name for path in folder.iterdir())
+    if folder is not None and listed and is_run(folder / name):
         return check_files(folder / name)
     raise Problem(404, f"there is no run {show(name[:200])} here", code="unknown_run")
 

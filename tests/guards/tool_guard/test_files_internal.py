@@ -134,6 +134,20 @@ def test_a_command_that_names_a_file_as_a_shell_reads_it_is_not_said_to_be_bound
     assert not read_named_files({"command": command}, str(folder)).is_complete
 
 
+@pytest.mark.parametrize(
+    "command", [True, 5, 0.5, None, {"run": "python deploy.py"}, ["python", 5, "deploy.py"]], ids=str
+)
+def test_a_command_of_another_type_is_read_as_any_argument(folder: Path, command: Any):
+    """A tool of somebody's own may call a number ``command``; the call is checked like any other."""
+    assert read_named_files({"command": command}, str(folder)).is_complete
+
+
+def test_a_command_in_parts_is_read_as_a_shell_would(folder: Path):
+    """In whichever part it names a file."""
+    assert not read_named_files({"command": {"run": "python dep*.py"}}, str(folder)).is_complete
+    assert not read_named_files({"command": ["python", "dep*.py"]}, str(folder)).is_complete
+
+
 def test_a_folder_that_is_no_absolute_path_binds_nothing():
     """It would be another one in every process."""
     assert read_named_files({"path": "deploy.py"}, "repo") == NamedFiles({}, is_complete=False)

@@ -143,7 +143,10 @@ _WRITTEN_OTHERWISE = re.compile(r"[\\*?\[$`~]|''|\"\"|\bcd\b|\bpushd\b")
 def _list_commands(arguments: Mapping[str, Any]) -> Iterator[str]:
     for name, value in arguments.items():
         if name in _COMMANDS:
-            yield from [value] if isinstance(value, str) else (word for word in value or () if isinstance(word, str))
+            held = (
+                [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else [value]
+            )
+            yield from (word for word in held if isinstance(word, str))
 
 
 def _list_words(arguments: Mapping[str, Any]) -> Iterator[str]:
