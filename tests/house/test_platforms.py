@@ -18,6 +18,7 @@ import pytest
 import adjudge
 from kit import house
 from kit.house import TESTS
+from kit.patience import HANG
 
 POLITE = "name: Polite\ncriteria: [{name: criteria, description: Is polite, rule: {contains: please}}]\n"
 
@@ -53,6 +54,7 @@ def run_elsewhere(tmp_path: Path, *arguments: str) -> Any:
         env=variables | locale | {"PYTHONPATH": str(package), "COLUMNS": "100", "USERNAME": "ana"},
         capture_output=True,
         check=False,
+        timeout=HANG,
     )
     assert done.returncode == 0, done.stderr.decode("cp1252", "replace")
     return json.loads(report.read_text("utf-8"))

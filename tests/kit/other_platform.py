@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import importlib
 import io
 import json
@@ -23,7 +24,6 @@ import signal
 import sys
 import threading
 import time
-import urllib.request
 import warnings
 from pathlib import Path
 from typing import Any
@@ -118,17 +118,17 @@ def serve(folder: Path) -> dict[str, Any]:
     answers: list[int] = []
 
     def ask() -> None:
-        while "serves on" not in sys.stderr.getvalue():  # type: ignore[union-attr] - a text in memory
-            time.sleep(0.01)
-        found = re.search(r"http://\S+?(?=;)", sys.stderr.getvalue())  # type: ignore[union-attr] - as above
-        assert found is not None
-        for _ in range(3_000):
-            with contextlib.suppress(OSError):
-                with urllib.request.urlopen(f"{found[0]}/healthz", timeout=30) as answer:
-                    answers.append(answer.status)
-                break
-            time.sleep(0.01)
-        signal.raise_signal(signal.SIGINT)
+        try:
+            while "serves on" not in sys.stderr.getvalue():  # type: ignore[union-attr] - a text in memory
+                time.sleep(0.01)
+            found = re.search(r"http://127\.0\.0\.1:(\d+)", sys.stderr.getvalue())  # type: ignore[union-attr] - as above
+            assert found is not None
+            connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=60)
+            connection.request("GET", "/healthz")
+            answers.append(connection.getresponse().status)
+            connection.close()
+        finally:
+            signal.raise_signal(signal.SIGINT)
 
     sys.stderr = io.StringIO()
     threading.Thread(target=ask, daemon=True).start()
