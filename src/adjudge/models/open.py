@@ -42,7 +42,7 @@ def open_model(spec: str, *, allow_python: bool = False, **options: object) -> M
     first call. ``allow_python`` admits ``python:package.module:function``, which runs code: only for names that come
     from the caller's own command line or configuration. Raises ``UsageError`` for a name that cannot be opened.
 
-    * ``spec``: The name: ``openai:gpt-6.1-terra``, ``ollama:llama3.2``, ``http://host/v1#NAME``, ``replay:FILE``.
+    * ``spec``: The name: ``openai:gpt-6.1-terra``, ``ollama:NAME``, ``http://host/v1#NAME``, ``replay:FILE``.
     """
     if not isinstance(spec, str) or not spec.strip():
         raise UsageError(f"the name of a model must be a text like '{EXAMPLE}', got {show(spec)}")

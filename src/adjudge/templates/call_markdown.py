@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 _LONGEST_LOOK = 20_000
 """Characters at the beginning of a text in which signs of Markdown are looked for."""
 
+_DEEPEST = 30
+"""Levels of emphasis and links within each other. A tree of hundreds, which a few hundred asterisks make, is too deep
+to be walked, and the page that lists it would fail for every reviewer."""
+
 _SIGNS = (
     re.compile(r"^#{1,6} \S", re.MULTILINE),
     re.compile(r"^(?:```|~~~)", re.MULTILINE),
@@ -36,7 +40,7 @@ def is_markdown(name: str, text: str, path: str) -> bool:
 
 
 def render_markdown(text: str) -> tuple[MarkdownBlock, ...]:
-    """Render a text to blocks.
+    """Render a text to blocks; none where it nests deeper than any text that was meant to be read.
 
     HTML in it stays text, a link is its text and its address, and a picture is named and not loaded.
     """
@@ -44,7 +48,10 @@ def render_markdown(text: str) -> tuple[MarkdownBlock, ...]:
     from markdown_it.tree import SyntaxTreeNode
 
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    return tuple(_list_blocks(SyntaxTreeNode(parser.parse(text)).children))
+    tokens = parser.parse(text)
+    if any(inline.level > _DEEPEST for token in tokens for inline in token.children or ()):
+        return ()
+    return tuple(_list_blocks(SyntaxTreeNode(tokens).children))
 
 
 def _list_blocks(nodes: Iterable[SyntaxTreeNode]) -> Iterator[MarkdownBlock]:

@@ -22,6 +22,8 @@ class Enforcement:
     def __init__(self, gate: str, ledger: Ledger) -> None:
         self._gate, self._ledger = gate, ledger
         self._has_begun = self._is_prepared = False
+        self._unrecorded: Qualification | None = None
+        """The qualification that it began with, until the ledger has the entry."""
 
     @property
     def has_begun(self) -> bool:
@@ -41,8 +43,11 @@ class Enforcement:
         if not self._has_begun:
             if qualification is None or qualification.kind != "qualified":
                 return "observe"
-            _, error = await call_safely(self._record, qualification)
-            self._has_begun = error is None
+            # Set before it is recorded, and kept if that fails: this gate would else observe again.
+            self._has_begun, self._unrecorded = True, qualification
+        if self._unrecorded is not None:
+            _, error = await call_safely(self._record, self._unrecorded)
+            self._unrecorded = None if error is None else self._unrecorded
         return "enforce"
 
     async def _is_recorded(self) -> bool:

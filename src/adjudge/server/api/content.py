@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from adjudge.agents.rendering import BUDGET
 from adjudge.agents.run import AgentRun, RunOutcome, Unknown
-from adjudge.agents.step import ChangeKind, Role
+from adjudge.agents.step import ChangeKind, NotMade, Role
 from adjudge.server.api.endpoint import StrictModel, explaining_usage
 from adjudge.server.problem import Problem
 
@@ -26,6 +26,7 @@ class CallBody(StrictModel):
     error: str | None = None
     duration_ms: _Number = Field(default=None, ge=0)
     agent: str | None = Field(default=None, description="The sub-agent that made the call.")
+    not_made: NotMade | None = Field(default=None, description="What the harness did in place of making the call.")
 
 
 class StepBody(StrictModel):

@@ -35,6 +35,7 @@ from adjudge.guards.approval.queue import (
 )
 from adjudge.guards.approval.request import LONGEST_ANSWER, LONGEST_REASON
 from adjudge.guards.tool_guard.history import read_call_history
+from adjudge.hooks import logger
 from adjudge.ledger.search_text import LONGEST_QUERY
 from adjudge.server.api.approvals import MOST_CLOSED, can_see
 from adjudge.server.api.endpoint import explaining_usage
@@ -198,7 +199,16 @@ async def view_queue(
     first = None if chosen is None else await _load(state, caller, chosen.id)
     notice = f"{query.denied:,} denied." if query.denied > 0 else ""
     notice += f" {query.late:,} had been decided by somebody else." if query.late > 0 else ""
-    return await _make_context(state, caller, reader, query, queue=queue, approval=first) | {"told": notice.strip()}
+    try:
+        context = await _make_context(state, caller, reader, query, queue=queue, approval=first)
+    except Exception:
+        if first is None:
+            raise
+        # Its content is the agent's: one that cannot be drawn must not keep people from deciding all the others.
+        logger.exception("request %s cannot be drawn", first.id)
+        context = await _make_context(state, caller, reader, query, queue=queue, approval=None)
+        notice += f" The request {first.id} cannot be shown here; choose another one."
+    return context | {"told": notice.strip()}
 
 
 async def show_request(
