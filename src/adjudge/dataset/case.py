@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from adjudge.agents.run import AgentRun
-from adjudge.content import content_text, digest_text
+from adjudge.dataset.case_ids import make_id
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_share
 from adjudge.formats.extent import MOST_DEPTH, MOST_WRITTEN, find_excess
@@ -51,7 +51,8 @@ class Case:
     Args:
         content: The content that is judged: a text, a JSON value, an ``AgentRun``; a pair to compare is ``{"a": ...,
             "b": ...}``.
-        id: Unique in its data set. A case of a file without an id gets the SHA-256 of its content.
+        id: Unique in its data set. A case of a file without an id gets the SHA-256 of its content, or of its task,
+            reference and context too where an earlier case has that content.
         reference: A known good answer, to compare with.
         task: What was asked for.
         context: What the answer may rely on, such as retrieved texts.
@@ -84,7 +85,8 @@ class Case:
     """The content that is judged: a text, a JSON value, an ``AgentRun``; a pair to compare is
     ``{"a": ..., "b": ...}``."""
     id: str
-    """Unique in its data set. A case of a file without an id gets the SHA-256 of its content."""
+    """Unique in its data set. A case of a file without an id gets the SHA-256 of its content, or of its task, reference
+    and context too where an earlier case has that content."""
     reference: Any = None
     """A known good answer, to compare with."""
     task: Any = None
@@ -207,7 +209,7 @@ def make_case(row: Mapping[str, Any], criteria: Mapping[str, Any] | None = None)
 
 def _find_id(row: Mapping[str, Any], content: Any) -> str:
     if row.get("id") is None:
-        return digest_text(content_text(content))
+        return make_id(content)
     name = _read_name("id", row["id"])
     if not name:
         raise UsageError("the 'id' is empty; leave it out, or give each row an id of its own")
