@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from adjudge.agents.run import AgentRun
-from adjudge.dataset.case_ids import make_id
+from adjudge.content import content_text, digest_text
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_share
 from adjudge.formats.extent import MOST_DEPTH, MOST_WRITTEN, find_excess
@@ -205,6 +205,11 @@ def make_case(row: Mapping[str, Any], criteria: Mapping[str, Any] | None = None)
         members["group"] = _read_name("group", members["group"])
     content = open_inline(row["content"])
     return Case(content=content, id=_find_id(row, content), **members, **(criteria or {}))
+
+
+def make_id(content: Any) -> str:
+    """Make the id of a case that has none: the SHA-256 of its content as text."""
+    return digest_text(content_text(content))
 
 
 def _find_id(row: Mapping[str, Any], content: Any) -> str:

@@ -5,23 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 from adjudge.content import content_text, digest_text
-
-if TYPE_CHECKING:
-    from adjudge.dataset.case import Case
+from adjudge.dataset.case import Case, make_id
 
 FEWEST_NAMED = 12
 """Characters of a digest that a table shows, and the fewest of an id by which a command finds a case."""
 
 DIGEST = re.compile(r"([0-9a-f]{64})(-[0-9]+)?")
 """An id that was made from a content, with the number of a repeat."""
-
-
-def make_id(content: Any) -> str:
-    """Make the id of a case that has none: the SHA-256 of its content as text."""
-    return digest_text(content_text(content))
 
 
 def shorten_case_id(name: str) -> str:

@@ -11,8 +11,7 @@ from os import PathLike
 from typing import Any
 
 from adjudge.content import check_extent
-from adjudge.dataset.case import Case, check_text
-from adjudge.dataset.case_ids import make_id
+from adjudge.dataset.case import Case, check_text, make_id
 from adjudge.dataset.formats import PAGE, read_record
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten, show
