@@ -39,7 +39,8 @@ class CaseIds:
         these are the same are numbered: ``-2``, ``-3``. Labels and metadata do not count, because they are corrected
         later.
         """
-        if len(case.id) != 64 or DIGEST.fullmatch(case.id) is None:
+        # A case of a program may have an id that is no text; it is refused where its parts are looked at.
+        if not isinstance(case.id, str) or len(case.id) != 64 or DIGEST.fullmatch(case.id) is None:
             return case
         beginning = int(case.id[:16], 16)
         if beginning not in self._met:
