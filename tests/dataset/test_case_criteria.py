@@ -55,7 +55,7 @@ def test_a_log_does_not_grade_itself(tmp_path: Path, caplog: pytest.LogCaptureFi
     assert first[0].metadata == {"threshold": 0, "rubric": "/etc/passwd", "criteria": "Always passes.", "rules": []}
     assert third[0].metadata == first[0].metadata
     assert len(caplog.records) == 2  # one for each data set, however often it is read
-    for name in ("log.jsonl", "threshold", "case_criteria", "--case-criteria"):
+    for name in ("log.jsonl", "threshold", "case_criteria"):
         assert name in caplog.records[0].message
 
 

@@ -127,13 +127,14 @@ def test_a_wrong_row_is_an_error_with_its_place(tmp_path, line, message):
 
 
 def test_an_id_twice_is_an_error(tmp_path):
-    """Also where it is the same content twice, and whatever its length."""
+    """Also where one is a number, and whatever its length."""
     repeated = "give each row an id of its own; on_bad_row='skip' leaves it out"
 
     assert names(
         read_error(tmp_path, {"id": "a", "content": 1}, {"id": "a", "content": 2}), "line 2", "'a'", "line 1", repeated
     )
-    assert read_error(tmp_path, {"content": 1}, {"content": 1}).endswith(repeated)
+    long_id = "x" * 100
+    assert read_error(tmp_path, {"id": long_id, "content": 1}, {"id": long_id, "content": 1}).endswith(repeated)
     assert read_error(tmp_path, {"id": 1, "content": 1}, "", {"id": "1", "content": 2}).startswith(
         ", line 3: the id '1'"
     )

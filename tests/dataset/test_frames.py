@@ -96,8 +96,22 @@ def test_a_column_with_a_name_for_the_content_is_the_content(library, require, c
     for _ in range(2):
         assert [(case.id, case.content) for case in dataset] == [("1", "A"), ("2", "B")]
     assert [record.getMessage() for record in caplog.records] == [
-        "rated: the content is 'answer', by its name; fields['content'] (--content) takes another one"
+        "rated: the content is 'answer', by its name; fields['content'] takes another one"
     ]
+
+
+def test_a_column_that_looks_like_the_task_is_named_where_it_is_not_used(caplog: pytest.LogCaptureFixture):
+    """It would be metadata, which no judge sees."""
+    rows = [{"question": "Why?", "input": "x", "answer": "A"}]
+    list(Dataset.of(rows, name="rated"))
+    list(Dataset.of(rows, name="rated", fields={"task": "question"}))
+    first, second = [record.getMessage() for record in caplog.records]
+
+    assert first.endswith(
+        "; 'question' and 'input' become metadata and are not shown to the judge, unless fields['task']='question' "
+        "takes it as the task"
+    )
+    assert second.endswith("takes another one")
 
 
 @LIBRARIES

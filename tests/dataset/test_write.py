@@ -35,7 +35,9 @@ contents = values.filter(lambda value: value is not None)
 
 
 words = (texts | hard).filter(str.strip)
-own_criteria = words | st.lists(words, min_size=1, max_size=3) | st.dictionaries(words, words, min_size=1, max_size=3)
+own_criteria = (
+    words | st.lists(words, min_size=1, max_size=3, unique=True) | st.dictionaries(words, words, min_size=1, max_size=3)
+)
 rubrics = st.builds(lambda name, text: Rubric(name=name, criteria=[{"name": name, "description": text}]), words, words)
 own_rules = st.dictionaries(words, st.sampled_from(["secrets", {"length": 9}, {"regex": "a", "severity": "info"}]),
                             max_size=2)  # fmt: skip

@@ -123,6 +123,21 @@ def test_after_the_pilot_the_line_counts_as_the_plan_drew(line: Line, monkeypatc
     assert show(rate) != show(plain)
 
 
+def test_enough_is_not_said_while_planned_labels_are_missing(line: Line, monkeypatch: pytest.MonkeyPatch):
+    """``adjudge agree`` waits for them, so the line and ``adjudge plan`` say how many there are."""
+    with open_run("run") as run:
+        plan = make_plan(run, within=0.2, seed=2)
+        write_plan(plan, run.folder)
+    with open_label_queue("run") as queue:
+        answer(queue, "ann", len(plan.order) - 2)
+        assert find_plan_status(plan, queue.labels()).enough
+    shown = read_line(line, monkeypatch)
+
+    assert shown is not None
+    assert shown[2] == "; within ± 20 points, and 2 of the plan are missing for adjudge agree"
+    assert "2 planned labels are missing for `adjudge agree run`" in line("plan", "run").out
+
+
 def test_a_case_counts_when_it_has_all_its_labels(line: Line, monkeypatch: pytest.MonkeyPatch):
     """The second of two raters may still change its truth; it counts once, in the order in which that was known."""
     with open_label_queue("run", seed=1, per_case=2) as queue:

@@ -250,7 +250,9 @@ def test_a_worse_system_fails_and_a_margin_lets_it_be_a_little_worse(line: Line,
     label_planned(*systems)
 
     assert line("diff", "b", "a", "--fail-if-worse").status == 1
-    assert line("diff", "b", "a", "--fail-if-worse", "--margin", "60").status == 0
+    allowed = line("diff", "b", "a", "--fail-if-worse", "--margin", "60")
+    assert allowed.status == 0
+    assert re.search(r"People would pass a .* points less often than b: not more than 60 points worse\.", allowed.out)
     assert line("diff", "b", "a", "--margin", "5").status == 2
 
 

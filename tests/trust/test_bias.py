@@ -93,6 +93,18 @@ def test_a_rare_kind_without_an_error_proves_nothing(rare, grouped):
     assert shown <= 10
 
 
+def test_the_limits_of_verdicts_are_those_of_a_difference():
+    """Three errors in eleven cases reach beyond 100 points by Student's t; scores of another scale are not cut."""
+    judged = [0.0] * 3 + [1.0] * 30
+    properties = {"language": ["fr"] * 4 + ["en"] * 29}
+    shares = make_bias(judged, [1.0] * 33, properties).kinds[1]
+    scores = make_bias([10 * value for value in judged], [10.0] * 33, properties).kinds[1]
+
+    assert (shares.name, shares.low) == ("fr", -1.0)
+    assert shares.difference < shares.high < 1
+    assert scores.low < -10
+
+
 def test_groups_make_the_interval_honest():
     """A property of the question, with errors that questions share, is no news eight times over."""
     chance = random.Random(4)

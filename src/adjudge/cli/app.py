@@ -18,7 +18,7 @@ from adjudge import __version__
 from adjudge.cli.command_groups import make_command_line
 from adjudge.cli.commands.completion import COMPLETE, SHELLS
 from adjudge.cli.output import complain, finish, note, print_line
-from adjudge.cli.spelling import begin_call, spell
+from adjudge.cli.spelling import begin_call, spell, spelling_log
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import find_nearest, show
 
@@ -60,7 +60,8 @@ def run(arguments: list[str] | None = None) -> int:
             return _complete(os.environ[COMPLETE])
         command = _make_command()
         begin_call(command, sys.argv[1:] if arguments is None else arguments)
-        status = command(args=arguments, standalone_mode=False, prog_name="adjudge")
+        with spelling_log():
+            status = command(args=arguments, standalone_mode=False, prog_name="adjudge")
         finish()
     except KeyboardInterrupt:
         status = INTERRUPTED

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from adjudge.cli.output import format_seconds
 from adjudge.cli.screen import Passage
 from adjudge.cli.spelling import spell
+from adjudge.dataset.case_ids import shorten_case_id
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.errors import UsageError
 from adjudge.formats.display import describe_outcome
@@ -79,6 +80,7 @@ class Labelling:
     message: str = ""
     """The outcome of the last key, which the person is shown."""
     answered: int = 0
+    """Answers less those that were taken back, which may be of an earlier session."""
     _revisits: bool = False
     _again: set[str] = field(default_factory=set)
     _estimated: tuple[int, LiveEstimate | None] = (-1, None)
@@ -121,7 +123,7 @@ class Labelling:
             self.queue.skip(self.options.rater, task.case)
         if self._revisits:
             self._again.add(task.case)
-        self.message = f"{_shorten(task.case)}: skipped"
+        self.message = f"{_shorten(shorten_case_id(task.case))}: skipped"
 
     def _undo(self) -> None:
         """Take back the rater's last answer or skip; its case is the next one that is shown."""
@@ -135,7 +137,7 @@ class Labelling:
         if undone.label is not None:
             self.answered -= 1
         undone_answer = "the skip" if undone.label is None else describe_value(undone.label.value)
-        self.message = f"{_shorten(undone.case)}: {undone_answer} is undone"
+        self.message = f"{_shorten(shorten_case_id(undone.case))}: {undone_answer} is undone"
 
     def _answer(self, task: LabelTask, key: str) -> None:
         value: bool | str = PREFERENCES[key] if task.is_pair else ANSWERS[key]
@@ -147,7 +149,7 @@ class Labelling:
         self.answered += 1
         shown = {"1": "A is better", "2": "B is better"}.get(key) if task.is_pair else None
         about = "" if name is None else f", {_shorten(name)}"
-        self.message = f"{_shorten(task.case)}{about}: {shown or describe_value(value)}"
+        self.message = f"{_shorten(shorten_case_id(task.case))}{about}: {shown or describe_value(value)}"
 
     def comment(self, text: str) -> None:
         """Keep a comment for the question; ``message`` says what is wrong with it, and nothing ends."""
@@ -219,7 +221,7 @@ class Labelling:
         parts = [Passage(name, text or "(empty)") for name, text in self.task.parts]
         labels = "\n".join(map(_describe_label, self.task.others))
         others = [Passage("what people said", labels)] if labels else []
-        return [Passage(f"case {_shorten(self.task.case)}"), *others, *parts]
+        return [Passage(f"case {_shorten(shorten_case_id(self.task.case))}"), *others, *parts]
 
     def list_notes(self) -> list[Passage]:
         """List what it is judged by, and what the judge made of it where that is shown."""
@@ -235,7 +237,9 @@ class Labelling:
         """Describe what somebody did, where it is kept, and what to do next."""
         progress = self.queue.progress(self.options.rater)
         what = "settlement" if self.options.adjudicate else "answer"
-        sentences = [f"{self.answered:,} {what}{'s' * (self.answered != 1)} kept in {self.queue.path}"]
+        number = abs(self.answered)
+        ending = "taken back" if self.answered < 0 else "kept"
+        sentences = [f"{number:,} {what}{'s' * (number != 1)} {ending} in {self.queue.path}"]
         if not self.options.adjudicate:
             sentences[0] += f"; {_describe_done(progress)}"
         open_ones = len(self.queue.list_differences())
@@ -271,7 +275,12 @@ def describe_live(live: LiveEstimate) -> str:
         rate += "; of these cases, groups ignored"
     if live.more is None:
         return rate
-    return f"{rate}; about {live.more:,} more until {aim}" if live.more else f"{rate}; enough for {aim}"
+    if live.more:
+        return f"{rate}; about {live.more:,} more until {aim}"
+    if live.left:
+        is_or_are = "is" if live.left == 1 else "are"
+        return f"{rate}; within {aim}, and {live.left:,} of the plan {is_or_are} missing for adjudge agree"
+    return f"{rate}; enough for {aim}"
 
 
 def _describe_done(progress: LabelProgress) -> str:

@@ -6,8 +6,10 @@ The library's errors name the arguments of Python functions. Who typed a command
 from __future__ import annotations
 
 import ast
+import logging
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -35,6 +37,8 @@ _OTHER_NAMES = {
 _KEYS = {"approvals": "[approvals]", "judge": "judge", "prices": "[prices]", "rubric": "rubric"}
 """Keys of adjudge.toml for arguments for which a command has no option."""
 
+_logger = logging.getLogger("adjudge")
+
 _call: ContextVar[tuple[Any, Sequence[str]] | None] = ContextVar("call", default=None)
 """The program's command and the arguments that it was called with."""
 
@@ -51,6 +55,22 @@ def spell(error: Exception) -> str:
     call = _call.get()
     params = [] if call is None else list(_find_command(*call).params)
     return error.spell(lambda name, value: spell_argument(name, value, params))
+
+
+@contextmanager
+def spelling_log() -> Iterator[None]:
+    """Have arguments in what the library logs meanwhile spelt as in errors."""
+    _logger.addFilter(_spell_record)
+    try:
+        yield
+    finally:
+        _logger.removeFilter(_spell_record)
+
+
+def _spell_record(record: logging.LogRecord) -> bool:
+    if isinstance(record.args, tuple):
+        record.args = tuple([spell(part) if isinstance(part, AdjudgeError) else part for part in record.args])
+    return True
 
 
 def spell_argument(argument: str, value: str | None, params: Sequence[Any]) -> str:

@@ -51,7 +51,8 @@ class Case:
     Args:
         content: The content that is judged: a text, a JSON value, an ``AgentRun``; a pair to compare is ``{"a": ...,
             "b": ...}``.
-        id: Unique in its data set. A case of a file without an id gets the SHA-256 of its content.
+        id: Unique in its data set. A case of a file without an id gets the SHA-256 of its content, or of its task,
+            reference and context too where an earlier case has that content.
         reference: A known good answer, to compare with.
         task: What was asked for.
         context: What the answer may rely on, such as retrieved texts.
@@ -84,7 +85,8 @@ class Case:
     """The content that is judged: a text, a JSON value, an ``AgentRun``; a pair to compare is
     ``{"a": ..., "b": ...}``."""
     id: str
-    """Unique in its data set. A case of a file without an id gets the SHA-256 of its content."""
+    """Unique in its data set. A case of a file without an id gets the SHA-256 of its content, or of its task, reference
+    and context too where an earlier case has that content."""
     reference: Any = None
     """A known good answer, to compare with."""
     task: Any = None
@@ -205,9 +207,14 @@ def make_case(row: Mapping[str, Any], criteria: Mapping[str, Any] | None = None)
     return Case(content=content, id=_find_id(row, content), **members, **(criteria or {}))
 
 
+def make_id(content: Any) -> str:
+    """Make the id of a case that has none: the SHA-256 of its content as text."""
+    return digest_text(content_text(content))
+
+
 def _find_id(row: Mapping[str, Any], content: Any) -> str:
     if row.get("id") is None:
-        return digest_text(content_text(content))
+        return make_id(content)
     name = _read_name("id", row["id"])
     if not name:
         raise UsageError("the 'id' is empty; leave it out, or give each row an id of its own")

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 from adjudge.dataset.case import Case, make_case
 from adjudge.dataset.case_criteria import CaseCriteria, SplitRow, read_case_criteria
+from adjudge.dataset.case_ids import CaseIds
 from adjudge.dataset.case_labels import OTHER_CONTENTS, LabelJoin, list_labels
 from adjudge.dataset.fields import Fields, read_fields
 from adjudge.dataset.formats import TABLES, check_path, find_format, read_rows
@@ -58,6 +59,7 @@ class _Reading:
     notes: Notes = field(default_factory=Counter)
     seen: dict[str | bytes, int] = field(default_factory=dict)
     """Where each id stands."""
+    ids: CaseIds = field(default_factory=CaseIds)
     line: int = 0
     """Where the latest row stands."""
 
@@ -237,7 +239,7 @@ class Dataset:
             if self._seeks_content and isinstance(row, Mapping):
                 self._seek_content(row, line)
             try:
-                case = self._make_case(row)
+                case = reading.ids.separate(self._make_case(row))
                 if self._checks_ids:
                     self._check_id(case.id, line, reading.seen)
             except UsageError as error:
@@ -259,11 +261,18 @@ class Dataset:
             raise error.within(f"{self.name}, {self._unit} {line}") from None
         if name is not None:
             self._set_fields(self._fields.take_content(name))
-            logger.warning(
-                "%s: the content is %s, by its name; fields['content'] (--content) takes another one",
-                flatten(self.name, 200),
-                show(name),
-            )
+            taken = UsageError("the content is ", show(name), ", by its name; ", Argument("fields['content']"))
+            logger.warning("%s: %s takes another one%s", flatten(self.name, 200), taken, self._describe_unused(row))
+
+    def _describe_unused(self, row: Mapping[str, Any]) -> str | UsageError:
+        """Describe the fields that look like the task and are no part of the case; empty where there are none."""
+        unused = self._fields.list_tasks(row)
+        if not unused:
+            return ""
+        which = " and ".join(map(show, unused))
+        verbs = "becomes metadata and is" if len(unused) == 1 else "become metadata and are"
+        option = Argument("fields['task']", repr(unused[0]))
+        return UsageError(f"; {which} {verbs} not shown to the judge, unless ", option, " takes it as the task")
 
     def _make_case(self, row: Mapping[str, Any] | Case | UsageError) -> Case:
         if isinstance(row, Case):
@@ -287,10 +296,10 @@ class Dataset:
             names = flatten(", ".join(split.ignored), 200)
             logger.warning(
                 "%s: rows say themselves how they are judged (%s), which does not count and is kept as metadata; where "
-                "the file is a suite of your own, case_criteria (--case-criteria of judge, run and dataset) asks "
-                "for it",
+                "the file is a suite of your own, %s asks for it",
                 flatten(self.name, 200),
                 names,
+                UsageError(Argument("case_criteria")),
             )
         if not self._fields.strict:
             return split.rest

@@ -15,6 +15,9 @@ from adjudge.formats.json import MOST_DEPTH, read_json
 from adjudge.formats.text import flatten, list_names, show, suggest
 from adjudge.models.function_signature import CONTENT_NAMES
 
+_TASK_NAMES = ("question", "prompt", "input")
+"""Names of fields that most often are what was asked for."""
+
 _AS_IS = frozenset((str, int, bool, type(None)))
 
 _MISSING = ("NAType", "NaTType")
@@ -182,6 +185,14 @@ class Fields:
                 argument="fields",
             )
         return likely[0] if likely else None
+
+    def list_tasks(self, names: Iterable[str]) -> list[str]:
+        """List the fields that are the task by their names, where nothing is taken as the task."""
+        listed = tuple(names)
+        if "task" in self.taken or "task" in listed:
+            return []
+        used = {path for _, path in self.mapped}
+        return [name for name in _TASK_NAMES if name in listed and name not in used]
 
     def take_content(self, name: str) -> Fields:
         """Return the mapping with the content taken from this field."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from adjudge.content import check_extent, content_text, digest_text
-from adjudge.dataset.case import Case, check_text
+from adjudge.content import check_extent
+from adjudge.dataset.case import Case, check_text, make_id
 from adjudge.dataset.formats import PAGE, read_record
 from adjudge.errors import UsageError
 from adjudge.formats.text import flatten, show
@@ -93,7 +93,7 @@ def read_case_value(value: Any) -> Mapping[str, Any] | Case | UsageError:
                 check_extent(getattr(value, name), f"{name} of case {show(value.id)}")
             return value
         if not isinstance(value, Mapping):
-            return Case(content=value, id=digest_text(content_text(_check_present(value))))
+            return Case(content=value, id=make_id(_check_present(value)))
         for key in value:
             if not isinstance(key, str):
                 return UsageError(f"the key {show(key)} is {type(key).__name__}; make all of them text")

@@ -43,6 +43,8 @@ class LiveEstimate:
     """The half width that is aimed at."""
     more: int | None
     """About how many labels are still needed for that; ``None`` is not known yet."""
+    left: int = 0
+    """Cases of the run's plan that were drawn and have no label yet. ``adjudge agree`` waits for them."""
     ignored_groups: int = 0
     """The number of groups with several cases: the limits hold for these cases, and are too narrow for others."""
 
@@ -71,6 +73,13 @@ def estimate_live(queue: LabelQueue) -> LiveEstimate | None:
     if not rate.in_random_order:
         return None
     more = estimate_more_labels(rate, within=within)
+    drawn = sum(sum(counts) for _, counts in sample.phases)
     return LiveEstimate(
-        value=rate.value, low=rate.low, high=rate.high, within=within, more=more, ignored_groups=sample.ignored_groups
+        value=rate.value,
+        low=rate.low,
+        high=rate.high,
+        within=within,
+        more=more,
+        left=max(drawn - len(sample.draws), 0),
+        ignored_groups=sample.ignored_groups,
     )

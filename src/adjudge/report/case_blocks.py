@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from adjudge.report.cases import ShownCase
-from adjudge.report.document import Block, Excerpt, Heading, Judgement, Paragraph
+from adjudge.report.cases import ShownCase, cut
+from adjudge.report.document import Block, Excerpt, Heading, Judgement, Paragraph, Words
 
 TEXTS = ("task", "content", "reference", "context")
 """The texts of a case, in the order in which they are read."""
+
+_LONGEST = 160
+"""Characters of a text in a table."""
+
+
+def describe_case(task: str, content: str) -> Words:
+    """Describe a case in a table by the first words of its task, or of its content where it has no task."""
+    return Words(text=cut(task or content, _LONGEST), kind="quoted")
 
 
 def name_sort(sort: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
+from adjudge.dataset.case_ids import shorten_case_id
 from adjudge.formats.numbers import format_change
 from adjudge.report.case_blocks import TEXTS
 from adjudge.report.cases import ShownCase, cut
@@ -246,7 +247,7 @@ def _list_changes(changes: Sequence[CaseDiff]) -> Table:
     ]
     rows: list[list[Cell]] = [
         [
-            Words(text=cut(change.case, _LONGEST)),
+            Words(text=cut(shorten_case_id(change.case), _LONGEST)),
             change.before,
             change.after,
             format_moved(change.score_before, change.score_after),

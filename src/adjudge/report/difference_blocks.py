@@ -31,11 +31,15 @@ def list_difference_blocks(diff: Diff) -> Iterator[Block]:
     """Yield what people's labels say of the two runs of a diff; nothing where none were asked for."""
     if diff.systems is not None:
         names = name_folders(diff)
-        lead = _make_lead(describe_systems(diff.systems, *names), list(_list_system_rows(diff.systems)), names)
+        lead = _make_lead(
+            describe_systems(diff.systems, *names, margin=diff.margin), list(_list_system_rows(diff.systems)), names
+        )
         yield Section(title="", blocks=[lead, Facts(pairs=list(list_system_facts(diff.systems)))])
     if diff.judges is not None:
         names = name_sides(diff)
-        lead = _make_lead(describe_judges(diff.judges, *names), list(_list_judge_rows(diff.judges)), names)
+        lead = _make_lead(
+            describe_judges(diff.judges, *names, margin=diff.margin), list(_list_judge_rows(diff.judges)), names
+        )
         yield Section(title="", blocks=[lead, Facts(pairs=list(list_judge_facts(diff.judges)))])
 
 

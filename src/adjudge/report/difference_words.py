@@ -12,16 +12,22 @@ from adjudge.templates.figures import format_count
 from adjudge.trust.rate_difference import RateDifference
 
 
-def describe_systems(difference: SystemDifference, one: str, other: str) -> str:
+def describe_systems(difference: SystemDifference, one: str, other: str, *, margin: float | None = None) -> str:
     """Describe which of two systems people would pass more often: one sentence.
 
-    ``one`` and ``other`` are the names of the earlier and of the later run.
+    ``one`` and ``other`` are the names of the earlier and of the later run, and ``margin`` is how much worse the later
+    one may be, as a share.
     """
     rate = difference.rate
     if rate is None:
         return f"Whether people would pass {other} more often than {one} is not known: {difference.because}."
+    enough = _describe_margin(rate.low, margin)
     if rate.is_shown:
-        return f"People would pass {other} {_describe_shown(rate.low, rate.high)} often than {one}."
+        addition = f": {enough}" if enough else ""
+        return f"People would pass {other} {_describe_shown(rate.low, rate.high)} often than {one}{addition}."
+    if enough:
+        between = f"between {_describe_limit(rate.low)} and {_describe_limit(rate.high)}"
+        return f"By people's labels {other} is {enough} than {one}: the difference is {between}."
     sentence = f"These labels cannot tell whether people would pass {other} more often than {one}: "
     sentence += f"the difference is between {_describe_limit(rate.low)} and {_describe_limit(rate.high)}"
     return f"{sentence}{_describe_more(rate.more, 'labelled question')}."
@@ -68,14 +74,19 @@ def list_preference_facts(difference: PreferenceDifference) -> Iterator[tuple[st
         yield "worth", f"as much as {format_count(rate.worth, 'labelled pair')} without a judge"
 
 
-def describe_judges(difference: JudgeDifference, one: str, other: str) -> str:
-    """Describe which of two judges decides as people do more often: one sentence."""
+def describe_judges(difference: JudgeDifference, one: str, other: str, *, margin: float | None = None) -> str:
+    """Describe which of two judges decides as people do more often: one sentence, with ``margin`` as for systems."""
     share = difference.agreement
     if share.low is None or share.high is None:
         counts = f"{one} agrees with people on {share.before:,} and {other} on {share.after:,} of {share.of:,} cases"
         return f"{counts}; what that says of the other cases is not known: {difference.because}."
+    enough = _describe_margin(share.low, margin)
     if share.low > 0 or share.high < 0:
-        return f"{other} agrees with people {_describe_shown(share.low, share.high)} often than {one}."
+        addition = f": {enough}" if enough else ""
+        return f"{other} agrees with people {_describe_shown(share.low, share.high)} often than {one}{addition}."
+    if enough:
+        between = f"between {_describe_limit(share.low)} and {_describe_limit(share.high)}"
+        return f"By people's labels {other} is {enough} than {one}: its agreement differs by {between}."
     sentence = f"These labels cannot tell which judge agrees with people more often: for {other} it is between "
     limits = f"{_describe_limit(share.low)} and {_describe_limit(share.high)} than for {one}"
     return f"{sentence}{limits}{_describe_more(share.more, 'labelled case')}."
@@ -122,6 +133,13 @@ def _describe_shown(low: float, high: float) -> str:
     ends = dict.fromkeys(format_points(share, digits=digits) for share in (least, most))
     points = f"{' to '.join(ends)} points"
     return f"{points} {'more' if low > 0 else 'less'}"
+
+
+def _describe_margin(low: float, margin: float | None) -> str:
+    """Describe what a margin decides, where the lower limit is below 0 and not below the margin; else empty."""
+    if not margin or not -margin <= low < 0:
+        return ""
+    return f"not more than {format_decimal(margin * 100, 1).removesuffix('.0')} points worse"
 
 
 def _describe_limit(share: float) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from adjudge.dataset.case_ids import shorten_case_id
 from adjudge.formats.numbers import format_score
 from adjudge.measurement.disagreement import Disagreement
 from adjudge.measurement.measurement import Measurement
-from adjudge.report.case_blocks import name_sort
+from adjudge.report.case_blocks import describe_case, name_sort
 from adjudge.report.cases import cut
 from adjudge.report.document import (
     Badge,
@@ -42,8 +43,6 @@ from adjudge.templates.figures import format_count
 from adjudge.trust.corrected_rate import CorrectedRate
 
 _MOST_GROUPS = 60
-
-_LONGEST_TEXT = 160
 
 
 def make_measurement_document(measurements: Sequence[Measurement], *, top: int = 0) -> Document:
@@ -141,16 +140,15 @@ def _list_disagreements(pairs: Sequence[tuple[str, Disagreement]]) -> Table:
     columns = [Column("case"), Column("sort", "word"), Column("judge", "word"), Column("people"), Column("about")]
     rows: list[list[Cell]] = []
     for judge, disagreement in pairs:
-        about = cut(disagreement.task or disagreement.content or disagreement.why, _LONGEST_TEXT)
         name = [Words(text=judge)] if several else []
         rows.append(
             [
                 *name,
-                Words(text=disagreement.case),
+                Words(text=shorten_case_id(disagreement.case)),
                 str(disagreement.sort),
                 VERDICTS[disagreement.verdict],
                 format_side(disagreement.truth),
-                Words(text=about, kind="quoted"),
+                describe_case(disagreement.task, disagreement.content or disagreement.why),
             ]
         )
     return Table(columns=[Column("of"), *columns] if several else columns, rows=rows)

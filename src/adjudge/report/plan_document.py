@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from adjudge.dataset.case_ids import shorten_case_id
 from adjudge.formats.numbers import format_decimal, format_points, format_range
 from adjudge.formats.text import flatten
 from adjudge.labels.plan import MIXED, LabelPlan, PlanStatus
@@ -117,7 +118,7 @@ def _list_whole(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
             "judge as expected"
         )
     if status.pending:
-        first = flatten(", ".join(case.case for case in status.pending[:3]), 120)
+        first = flatten(", ".join(shorten_case_id(case.case) for case in status.pending[:3]), 120)
         yield f"label {format_count(len(status.pending), unit)} ({first}, ...)"
     elif plan.pairs:
         yield f"the {planned:,} planned labels are in: `adjudge agree {run}` says which side people prefer more often"
@@ -134,11 +135,14 @@ def _describe_rate(status: PlanStatus) -> str:
 def _list_next(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
     if status.enough:
         yield f"enough: within {plan.within * 100:g} points, whenever you stopped"
+        if status.left:
+            verb = "is" if status.left == 1 else "are"
+            yield f"{format_count(status.left, 'planned label')} {verb} missing for `adjudge agree {run}`"
         return
     yield from _describe_planned(status, run)
     more = "" if status.more is None else f"; about {status.more:,} more until you can stop at any time"
     if status.pending:
-        first = flatten(", ".join(case.case for case in status.pending[:3]), 120)
+        first = flatten(", ".join(shorten_case_id(case.case) for case in status.pending[:3]), 120)
         yield f"label {format_count(len(status.pending), 'case')} next ({first}, ...){more}"
     else:
         yield f"every drawn case is labelled{more}"

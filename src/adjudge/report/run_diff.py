@@ -327,8 +327,9 @@ class Diff:
         members=("before", "after", "compared", "pairs", "cases", "only_before", "only_after", "content_changed",
                  "flips", "inputs_changed", "criteria_changed", "unmatched_passes", "lost", "gained", "regressions",
                  "improvements", "p_value", "changed", "setup_changes", "transitions", "measured", "systems", "judges",
-                 "score", "criteria",
+                 "margin", "score", "criteria",
                  "listed"),
+        omitted=("margin",),
         computed={
             "transitions": lambda diff: [
                 {"before": old, "after": new, "cases": number} for (old, new), number in diff.transitions.items()
@@ -382,6 +383,8 @@ class Diff:
     """The difference of the rates at which people would pass the two runs' answers, if they labelled both."""
     judges: JudgeDifference | None = None
     """The difference of how often the two judges are right, if labels of the same contents were given."""
+    margin: float | None = None
+    """How much worse the later run may be by people's labels, as a share; ``None`` if nobody asks for it."""
     listed: tuple[CaseDiff, ...]
     """The first of them, at most 2,000: lost ones, then other outcomes, then scores, in the order of the data."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from adjudge.dataset.case_ids import shorten_case_id
 from adjudge.formats.numbers import format_rate, format_rates, format_score
 from adjudge.measurement.measurement import Measurement
-from adjudge.report.case_blocks import list_judgements, list_texts, name_sort
+from adjudge.report.case_blocks import describe_case, list_judgements, list_texts, name_sort
 from adjudge.report.cases import ORDER, ShownCase, cut
 from adjudge.report.diff_document import list_diff_summary
 from adjudge.report.diff_words import name_folders
@@ -170,12 +171,17 @@ def _show_cases(report: Report, top: int) -> Cases:
 
 def _list_cases(cases: Sequence[ShownCase]) -> Table:
     columns = [Column("case"), Column("outcome", "word"), Column("score", "number"), Column("why")]
+    # A digest tells nobody which case it is.
+    names_none = any(shorten_case_id(case.id) != case.id for case in cases)
+    columns += [Column("about")] if names_none else []
     rows: list[list[Cell]] = []
     for case in cases:
         worst = case.worst
         word = f"{case.outcome}: {worst.undecided_because}" if worst.undecided_because else str(case.outcome)
         reason = Words(text=cut(worst.why, _LONGEST_WHY), kind="quoted")
-        rows.append([Words(text=case.id), Badge(word=word, state=case.outcome), format_score(worst.score), reason])
+        name = Words(text=shorten_case_id(case.id))
+        about = [describe_case(case.task, case.content)] if names_none else []
+        rows.append([name, Badge(word=word, state=case.outcome), format_score(worst.score), reason, *about])
     return Table(columns=columns, rows=rows)
 
 

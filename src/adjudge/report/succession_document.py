@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from adjudge.dataset.case_ids import shorten_case_id
 from adjudge.formats.numbers import NOTHING, format_apart, format_dollars, format_points
 from adjudge.measurement.succession import Candidate, PairedShare, Succession
 from adjudge.report.document import (
@@ -95,7 +96,7 @@ def _explain(candidate: Candidate) -> Iterator[Block]:
         text=f"flips: {moves}; {candidate.gained:,} now agree with people, {candidate.lost:,} no longer do{p_value}"
     )
     flips = [
-        (Words(text=flip.case), f": {flip.before} to {flip.after}, people say {flip.truth}")
+        (Words(text=shorten_case_id(flip.case)), f": {flip.before} to {flip.after}, people say {flip.truth}")
         for flip in candidate.listed[:_LISTED]
     ]
     more = [f"and more; --json lists {len(candidate.listed):,}"] if len(candidate.listed) > _LISTED else []

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from adjudge.dataset.case_ids import FEWEST_NAMED
+from adjudge.errors import UsageError
+from adjudge.formats.text import show
 from adjudge.runs.folder import Run
 
 CaseOrder = Literal["worst", "data"]
@@ -36,6 +40,36 @@ class CaseFilters:
     def tells_verdicts(self) -> bool:
         """Return whether being in the list says something of a case's verdict."""
         return bool(self.outcome or self.reason or self.wrong or self.split or self.words)
+
+
+def find_case(run: Run, name: str) -> str:
+    """Find the id of the case that somebody names by it, or by its beginning as a report shows that.
+
+    A beginning has at least 12 characters, and ``…`` may follow it. Of the repeats of a content, the number at the end
+    chooses one. Raises ``UsageError`` where several ids begin so; what no id begins with is returned as it is.
+    """
+    if run.store.find_place(name) is not None:
+        return name
+    for pattern in _list_patterns(name):
+        ids = run.store.list_ids(2, pattern)
+        if len(ids) > 1:
+            some = f"{show(ids[0])} and {show(ids[1])}"
+            raise UsageError(
+                f"the id of several cases of {run.folder} begins with {show(name)}: {some}; give more of it"
+            )
+        if ids:
+            return ids[0]
+    return name
+
+
+def _list_patterns(name: str) -> Iterator[str]:
+    """Yield what an id looks like that somebody names so, for GLOB of SQLite: first one made from a content."""
+    shown = re.fullmatch(rf"([0-9a-f]{{{FEWEST_NAMED},64}})…?(-[0-9]+)?", name)
+    if shown is not None:
+        yield f"{shown[1]}{'[0-9a-f]' * (64 - len(shown[1]))}{shown[2] or ''}"
+    beginning = name.removesuffix("…")
+    if len(beginning) >= FEWEST_NAMED:
+        yield re.sub(r"([*?[])", r"[\1]", beginning) + "*"
 
 
 def list_places(run: Run, filters: CaseFilters) -> list[int]:

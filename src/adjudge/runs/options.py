@@ -10,6 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, get_args
 
 from adjudge.dataset.case import Case
+from adjudge.dataset.case_ids import CaseIds
 from adjudge.dataset.dataset import Dataset, open_dataset
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.arguments import check_whole_number
@@ -69,13 +70,13 @@ class Source:
                 yield place, case
                 place += 1
             return
-        warned = False
+        warned, ids = False, CaseIds()
         async for element in self.cases:
             # As one item of a list is read, with the place for the message.
             single = Dataset.of([element], name=f"item {place} of the data set", check_ids=False)
             single.has_warned = warned
             for case in single:
-                yield place, case
+                yield place, ids.separate(case)
                 place += 1
             warned = single.has_warned
 

@@ -316,9 +316,10 @@ class RunStore:
         rows = self._reader.ask("SELECT place FROM cases WHERE id = ?", name)
         return rows[0][0] if rows else None
 
-    def list_ids(self, most: int) -> list[str]:
-        """The ids of the first so many cases that are kept."""
-        return [row[0] for row in self._reader.ask("SELECT id FROM cases ORDER BY place LIMIT ?", most)]
+    def list_ids(self, most: int, pattern: str = "*") -> list[str]:
+        """The ids of the first so many cases that are kept and whose id a pattern of GLOB matches."""
+        query = "SELECT id FROM cases WHERE id GLOB ? ORDER BY place LIMIT ?"
+        return [row[0] for row in self._reader.ask(query, pattern, most)]
 
     def list_places(self, query: str, **values: object) -> list[int]:
         """The places that a query of ours over the tables of a run returns, in its order."""

@@ -110,10 +110,14 @@ def make_bias(
     intervals and tests follow the groups.
 
     A property that is the same for every item is refused, with the reason. A kind of fewer than 10 items, or of fewer
-    than 5 groups, is shown and not tested. Raises ``UsageError`` for lists of different length, fewer than 30 items,
-    and where no property remains.
+    than 5 groups, is shown and not tested. Where everything is in 0 to 1, limits are cut to -1 and 1. Raises
+    ``UsageError`` for lists of different length, fewer than 30 items, and where no property remains.
 
     * ``properties``: The values of each property, by its name.
+
+    Limits that no difference of shares can have are an aberration of simple intervals: R. G. Newcombe, "Interval
+    estimation for the difference between independent proportions: comparison of eleven methods", Statistics in Medicine
+    17 (1998), 873-890. What is cut off contains no possible value, so coverage stays.
     """
     check_extra()
     import numpy as np
@@ -201,6 +205,8 @@ def _compare(
     number = int(inside.sum())
     difference = float(errors[inside].mean())
     low, high = _find_limits(errors[inside], None if clusters is None else clusters[0][inside])
+    if low is not None and high is not None and all(side.min() >= 0 and side.max() <= 1 for side in sides):
+        low, high = max(low, -1.0), min(high, 1.0)
     return BiasKind(
         by=name,
         name=kind,

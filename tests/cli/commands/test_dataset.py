@@ -24,6 +24,17 @@ def make_line(capsys, monkeypatch, tmp_path) -> Line:
     return Line(capsys)
 
 
+def test_the_log_names_options(line: Line, caplog: pytest.LogCaptureFixture):
+    """What the library says of arguments of Python, as somebody at a shell gives them; repeats are no bad rows."""
+    Path("t.csv").write_text("question,answer\nWhy?,No.\nWhen?,No.\n", "utf-8")
+    ran = line("dataset", "check", "t.csv")
+    (message,) = [record.getMessage() for record in caplog.records]
+
+    assert (ran.status, "2 cases" in ran.out) == (0, True)
+    assert names(message, "--content takes another one", "'question' becomes metadata", "--task question")
+    assert "fields" not in message
+
+
 def test_check_counts_cases_parts_and_labels(line: Line):
     """And names every row that is none; the status says that there are some."""
     ran = line("dataset", "check", "answers.csv", *FIELDS)

@@ -81,6 +81,18 @@ def test_skip_undo_comment_and_help_by_lines(place, line, type_lines):
     assert "write a comment" in ran.out
 
 
+def test_answers_of_an_earlier_session_that_are_undone_are_taken_back(place, line, type_lines):
+    """The end counts them; none was kept."""
+    make_run(place / "R", 3)
+    type_lines("1", "q")
+    line("label", "R")
+    type_lines("u", "q")
+    ran = line("label", "R")
+
+    assert "1 answer taken back in R/labels.sqlite; 0 of 3 labelled" in ran.err
+    assert list_labels("R") == []
+
+
 def test_what_is_skipped_twice_is_left(place, line, type_lines):
     """Somebody who cannot say is not asked without end."""
     make_run(place / "R", 1)

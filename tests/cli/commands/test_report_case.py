@@ -114,11 +114,47 @@ def test_an_unknown_id_names_the_nearest(line: Line):
     """What was perhaps meant, or where ids are found; a program gets the same sentence."""
     keep_run(Path("run"), [make_item(0, id="refund-promise"), make_item(1, id="tone\u202e")]).close()
 
-    assert "no case 'refund-promis'; did you mean 'refund-promise'?" in line("report", "run", "refund-promis").sentence
+    assert (
+        "no case 'refund-promis_'; did you mean 'refund-promise'?" in line("report", "run", "refund-promis_").sentence
+    )
     assert "did you mean 'tone\\u202e'" in line("report", "run", "tone·").sentence
     assert "adjudge report RUN lists ids" in line("report", "run", "zzzzzzzzzzzzzzzzz").sentence
     with open_run("run") as run, pytest.raises(UsageError, match="did you mean 'refund-promise'"):
         run.read_case("refund_promise")
+
+
+def test_a_case_is_found_by_the_beginning_of_its_id(line: Line):
+    """As a report prints it: 12 characters of a digest with the number of a repeat, and of any id that is longer."""
+    digest, long_id = "4d119ad33430" + "0" * 52, "ticket-2026-11-28-0001"
+    names = (digest, f"{digest}-2", "4d119ad33431" + "0" * 52, long_id)
+    results = [make_result("failed") for _ in names]
+    items = [make_item(at, results[at], id=name, content=f"text {at}") for at, name in enumerate(names)]
+    keep_run(Path("run"), items).close()
+    printed = line("report", "run").out
+
+    for shown in ("4d119ad33430 ", "4d119ad33430-2 ", "4d119ad33431 ", long_id):
+        assert shown in printed
+    assert digest not in printed
+    assert "text 1" in printed
+    for shown, name in (
+        ("4d119ad33430", digest), (f"{digest[:59]}…", digest), ("4d119ad33430-2", f"{digest}-2"),
+        ("ticket-2026-11-28…", long_id), ("ticket-2026-11", long_id),
+    ):  # fmt: skip
+        assert line("report", "run", shown).out.startswith(f"case {name}, row ")
+
+
+def test_a_beginning_that_does_not_name_one_case_is_refused(line: Line):
+    """Of several ids, shorter than 12 characters, or a pattern of what searches for it."""
+    keep_run(Path("run"), [make_item(at, id=f"ticket-2026-11-{at}") for at in range(2)]).close()
+
+    for shown in ("ticket-2026-11-", "ticket-2026-11-…"):
+        ran = line("report", "run", shown)
+        assert ran.status == 2
+        assert "'ticket-2026-11-0' and 'ticket-2026-11-1'" in ran.sentence
+    for shown in ("ticket-20", "t*", "ticket-2026-11-*", "ticket-2026-11-[0]"):
+        ran = line("report", "run", shown)
+        assert ran.status == 2
+        assert "no case" in ran.sentence
 
 
 @pytest.mark.parametrize("option", [["--html", "x.html"], ["--junit", "x.xml"], ["--top", "3"], ["--fail-under", "1"]])

@@ -79,6 +79,7 @@ def diff_runs(
         difference = _measure(difference, request or MeasureRequest(labels=None, by="diff"))
     else:
         difference = _add_queued(difference)
+    difference = replace(difference, margin=margin / 100 if margin else None)
     if html is not None:
         _write_html(html, difference, _MOST if top is None else top)
     difference = difference if top is None else replace(difference, listed=difference.listed[:top])
@@ -94,7 +95,7 @@ def diff_runs(
         document = make_diff_document(difference, top=LISTED if top is None else top)
         print_document(document, more="--top shows more, --html FILE the first 2,000")
     status = find_status(difference, fail_under, no_regressions=no_regressions)
-    return max(status, _find_worse(difference, margin / 100), key=_GRAVITY.index) if fail_if_worse else status
+    return max(status, _find_worse(difference), key=_GRAVITY.index) if fail_if_worse else status
 
 
 def compare_runs(before: Path, after: Path) -> Diff:
@@ -118,9 +119,10 @@ _GRAVITY = (0, 3, 1)
 """Exit statuses, the gravest last."""
 
 
-def _find_worse(difference: Diff, margin: float) -> int:
+def _find_worse(difference: Diff) -> int:
     """Find the exit status of ``--fail-if-worse``: 3 where the labels cannot tell."""
     shares = [share for share in (difference.systems, difference.judges) if share is not None]
+    margin = difference.margin or 0.0
     low, high = None, None
     if difference.systems is not None and difference.systems.rate is not None:
         low, high = difference.systems.rate.interval

@@ -69,7 +69,8 @@ def report(
     $ adjudge report runs/monday
 
     RUN is a folder that `adjudge run` wrote. Without --top, the terminal lists 10 cases, a comment 20, and HTML and
-    JSON up to 2,000. CASE is the id of a case: everything about it is shown, with every judgement and reply, uncut.
+    JSON up to 2,000. CASE is the id of a case, or its beginning (12 characters or more): everything about it is shown,
+    with every judgement and reply, uncut.
 
     With --labels, or if the run was labelled (`adjudge label`), it also says what people would pass and how far the
     judge can be trusted; `adjudge agree` says more. This needs the extra: pip install 'adjudge[trust]'.
@@ -143,10 +144,11 @@ def _report_case(run: Path, case: str, options: list[str], *, as_json: bool) -> 
     if options:
         raise UsageError(f"{options[0]} is about the whole run, and CASE names one case; leave one of them out")
     from adjudge.cli.case import print_case, write_case
+    from adjudge.runs.case_list import find_case
     from adjudge.runs.folder import open_run
 
     with open_run(run) as opened:
-        items = opened.read_case(case)
+        items = opened.read_case(find_case(opened, case))
         if as_json:
             write_case(items, opened.id)
         else:

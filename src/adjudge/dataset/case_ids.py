@@ -1,0 +1,58 @@
+"""The ids of cases that have none in their data set, made from what each holds."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+
+from adjudge.content import content_text, digest_text
+from adjudge.dataset.case import Case, make_id
+
+FEWEST_NAMED = 12
+"""Characters of a digest that a table shows, and the fewest of an id by which a command finds a case."""
+
+DIGEST = re.compile(r"([0-9a-f]{64})(-[0-9]+)?")
+"""An id that was made from a content, with the number of a repeat."""
+
+
+def shorten_case_id(name: str) -> str:
+    """Shorten the id of a case for a reader: of a digest 12 characters, with which a command finds it."""
+    match = DIGEST.fullmatch(name)
+    return name if match is None else f"{match[1][:FEWEST_NAMED]}{match[2] or ''}"
+
+
+class CaseIds:
+    """The ids of one reading of a data set, so that cases with the same content have different ones.
+
+    It holds 8 bytes of the digest of each content, in some 80 bytes of memory.
+    """
+
+    def __init__(self) -> None:
+        self._met: set[int] = set()
+        self._repeats: Counter[str] = Counter()
+
+    def separate(self, case: Case) -> Case:
+        """Return the case; under another id if its id is the digest of a content that an earlier case has, too.
+
+        That id is the digest of content, task, reference and context, whatever stands between the two. Cases in which
+        these are the same are numbered: ``-2``, ``-3``. Labels and metadata do not count, because they are corrected
+        later.
+        """
+        # A case of a program may have an id that is no text; it is refused where its parts are looked at.
+        if not isinstance(case.id, str) or len(case.id) != 64 or DIGEST.fullmatch(case.id) is None:
+            return case
+        beginning = int(case.id[:16], 16)
+        if beginning not in self._met:
+            self._met.add(beginning)
+            return case
+        if case.id != make_id(case.content):
+            return case  # given by somebody; it is refused where it is repeated
+        parts = [case.task, case.reference, case.context]
+        if parts == [None, None, None]:
+            name, met = case.id, 1
+        else:
+            name, met = digest_text(content_text([case.id, *parts])), 0
+        self._repeats[name] += 1
+        number = met + self._repeats[name]
+        return replace(case, id=name if number == 1 else f"{name}-{number}")

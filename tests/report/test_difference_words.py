@@ -1,0 +1,37 @@
+"""Sentences about the difference of two systems: what a margin decides is said, and nothing more."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from adjudge.report.difference_words import describe_systems
+from adjudge.trust.rate_difference import RateDifference
+
+
+def describe(low: float, high: float, margin: float | None) -> str:
+    """The sentence about two systems whose difference has these limits."""
+    rate = RateDifference(
+        value=(low + high) / 2, low=low, high=high, level=0.95, questions=200, labels=50, unresolved=0, weight=1.0,
+        worth=60, more=None, judged=0.0,
+    )  # fmt: skip
+    difference: Any = SimpleNamespace(rate=rate, because="")
+    return describe_systems(difference, "old", "new", margin=margin)
+
+
+@pytest.mark.parametrize("margin", [None, 0.1])
+def test_labels_that_cannot_tell_say_so(margin: float | None):
+    """Also where the margin does not cover the interval."""
+    assert describe(-0.12, 0.03, margin).startswith("These labels cannot tell whether people would pass new more often")
+
+
+def test_a_margin_that_covers_the_interval_is_what_decides():
+    """The sentence is then the reason for the exit status 0."""
+    assert describe(-0.12, 0.03, 0.15) == (
+        "By people's labels new is not more than 15 points worse than old: the difference is between 12.0 points less "
+        "and 3.0 points more."
+    )
+    assert describe(-0.12, -0.02, 0.15).endswith("less often than old: not more than 15 points worse.")
+    assert "worse" not in describe(0.02, 0.08, 0.15)
