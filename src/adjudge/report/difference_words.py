@@ -24,7 +24,10 @@ def describe_systems(difference: SystemDifference, one: str, other: str) -> str:
         return f"People would pass {other} {_describe_shown(rate.low, rate.high)} often than {one}."
     sentence = f"These labels cannot tell whether people would pass {other} more often than {one}: "
     sentence += f"the difference is between {_describe_limit(rate.low)} and {_describe_limit(rate.high)}"
-    return f"{sentence}{_describe_more(rate.more, 'labelled question')}."
+    new_plan = ""
+    if rate.more is not None and difference.left == 0:
+        new_plan = ", in a new plan: delete plan.json of both runs, then adjudge plan --against with a smaller --within"
+    return f"{sentence}{_describe_more(rate.more, 'labelled question')}{new_plan}."
 
 
 def list_system_facts(difference: SystemDifference) -> Iterator[tuple[str, str]]:
