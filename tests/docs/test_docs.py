@@ -33,7 +33,6 @@ PARSED = {
     "docs/certificates.md": "needs a run that people labelled",
     "docs/config.md": "judges files of the reader's by the models of a whole configuration",
     "docs/gate.md": "names a request by an id that differs each time",
-    "docs/hook.md": "changes the settings of coding agents in the home folder",
     "docs/label.md": "asks for keys on a terminal",
     "docs/local-server.md": "asks servers on fixed ports of this machine",
     "docs/mcp.md": "needs servers of others",

@@ -19,6 +19,7 @@ from kit import cli
 from kit.cli import Line
 from kit.differences import (
     QUESTIONS,
+    answer,
     draw,
     is_good,
     label_cases,
@@ -281,6 +282,42 @@ def test_a_second_plan_for_the_pair_is_refused(line: Line, systems: tuple[Run, R
     label_planned(*systems)
     line("plan", "a")
     assert (systems[0].folder / "plan.json").read_bytes() == before
+
+
+def test_a_plan_that_cannot_tell_leads_to_a_larger_one(line: Line, systems: tuple[Run, Run]):
+    """Its sentence and ``plan`` say that all is labelled and how to draw more; the labels count in the new plan."""
+    line("plan", "a", "--against", "b", "--within", "20", "--seed", "7")
+    label_planned(systems[0])
+    half = line("plan", "a", "--against", "b")
+    label_planned(systems[1], decide=lambda content: is_good(content) and int(content.split()[-1]) % 3 > 0)
+    unclear = line("diff", "a", "b")
+    done = line("plan", "a", "--against", "b")
+    more = int(re.search(r"about (\d+) more", unclear.out)[1])  # type: ignore[index]
+    for name in "ab":
+        Path(name, "plan.json").unlink()
+    drawn = line("plan", "a", "--against", "b", "--within", "8", "--seed", "8")
+
+    assert "adjudge label a" not in half.out
+    assert re.search(r"adjudge label b +\(\d+ left\)", half.out)
+    assert "These labels cannot tell" in unclear.out
+    assert "in a new plan: delete plan.json of both runs" in " ".join(unclear.out.split())
+    assert re.search(r"both answers of \d+ of 120 cases are labelled", done.out)
+    assert "adjudge label" not in done.out
+    assert "a new plan with a smaller --within" in done.err
+    assert 0 < more < QUESTIONS
+    left = int(re.search(r"adjudge label a +\((\d+) left\)", drawn.out)[1])  # type: ignore[index]
+    assert left < len(load_order(systems[0]))
+
+
+def test_a_baseline_is_used_again_without_its_plan(line: Line, systems: tuple[Run, Run], tmp_path: Path):
+    """The plan with the earlier candidate is in the way, and the error says which file that is."""
+    line("plan", "a", "--against", "b", "--seed", "7")
+    answer(tmp_path / "next", "b", lambda place: place % 4 < 1)
+    refused = line("plan", "a", "--against", "next/b")
+    Path("a/plan.json").unlink()
+
+    assert "a has another plan; delete its plan.json" in refused.sentence
+    assert line("plan", "a", "--against", "next/b").status == 0
 
 
 def test_a_look_at_one_run_alone_is_none_at_the_difference(line: Line, systems: tuple[Run, Run]):

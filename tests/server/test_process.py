@@ -125,18 +125,28 @@ def test_the_first_gate_of_the_page_answers(tmp_path, line, require):
         docs.write_file(blocks[name], tmp_path)
     made = line("keys", "create", "website", "--scope", "judge", "--gate", "requests")
     (tmp_path / "key.txt").write_text(made.out, encoding="utf-8")
+    (tmp_path / "evaluator.txt").write_text(line("keys", "create", "evaluator", "--scope", "judge").out)
     with serving(tmp_path) as running:
         port = running.url.rpartition(":")[2]
         asked = blocks["first-ask"].text.replace("8318", port)
+        evaluated = blocks["evaluate"].text.replace("8318", port)
+        narrow = evaluated.replace("evaluator.txt", "key.txt").replace("--fail ", "")
         program = blocks["first_client.py"].text.replace("8318", port)
         output = [
             subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=HANG).stdout
-            for command in (["bash", "-c", asked], [sys.executable, "-c", program])
+            for command in (
+                ["bash", "-c", asked],
+                [sys.executable, "-c", program],
+                ["bash", "-c", evaluated],
+                ["bash", "-c", narrow],
+            )
         ]
 
     assert json.loads(output[0])["allowed"] is True
     assert json.loads(output[0])["result"]["criteria"][0]["evidence"] == ["please"]
     assert output[1] == "False looked for the word please\n"
+    assert json.loads(output[2])["outcome"] == "passed"
+    assert json.loads(output[3])["status"] == 403
 
 
 def test_a_server_says_where_it_listens_and_its_public_address(folder):

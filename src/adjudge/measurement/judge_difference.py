@@ -30,16 +30,16 @@ from adjudge.trust.intervals import LEVEL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareDifference:
-    """A share of the same cases for two judges, and how much larger it is for the second."""
+    """A share of the same cases in two runs, and how much larger it is in the second."""
 
     before: int
-    """Labelled cases that count for the first judge."""
+    """Cases that count in the first run: of two judges labelled ones, of one judge's verdicts those that it passed."""
     after: int
-    """Labelled cases that count for the second judge."""
+    """Cases that count in the second run."""
     of: int
-    """Labelled cases."""
+    """All cases among which they are counted."""
     value: float | None
-    """The difference of the shares of all cases, in -1 to 1; ``None`` where the labels say nothing of the others."""
+    """The difference of the shares, in -1 to 1; ``None`` where the labels say nothing of the other cases."""
     low: float | None
     """The lower limit of the difference."""
     high: float | None

@@ -168,9 +168,12 @@ class RatedRun:
         return find_level(self.looks, draw)
 
 
-def find_level(looks: Sequence[Look], draw: str) -> float:
-    """Find the level of the limits for every look at a draw: each further sample gets less of what may go wrong."""
-    return 1 - (1 - LEVEL) / (1 + count_earlier_draws(looks, draw)) ** 3
+def find_level(looks: Sequence[Look], draw: str, *, later: int = 0) -> float:
+    """Find the level of the limits for every look at a draw: each further sample gets less of what may go wrong.
+
+    * ``later``: 1 for the sample after this one, which is not drawn yet.
+    """
+    return 1 - (1 - LEVEL) / (1 + count_earlier_draws(looks, draw) + later) ** 3
 
 
 def find_limit(tally: MeasurementTally, run: RatedRun) -> FoundLimit:

@@ -30,7 +30,6 @@ from adjudge.measurement.people import PeopleLabels
 from adjudge.measurement.run_labels import read_queue
 from adjudge.runs.folder import Run
 from adjudge.trust.extra import check_extra
-from adjudge.trust.intervals import LEVEL
 from adjudge.trust.rate_difference import FEWEST_QUESTIONS, RateDifference, make_rate_difference
 
 Better = Literal["better", "worse", "cannot tell"]
@@ -220,7 +219,7 @@ def _compare_planned(
     reason = _find_why_not_once(plan, truths, looks)
     share = None if reason is None else 1 - find_level(looks, plan.id)
     return SystemDifference(
-        rate=_make_rate(first, second, questions, planned, share=share),
+        rate=_make_rate(first, second, questions, planned, share=share, later=1 - find_level(looks, plan.id, later=1)),
         limit="one look" if reason is None else "every look",
         because=reason or f"the {len(planned):,} planned questions are labelled, and this is the one look at them",
         questions=len(planned),
@@ -261,15 +260,23 @@ def _ask_for_more(labelled: int, draw: LabelDraw) -> SystemDifference:
 
 
 def _make_rate(
-    first: _Side, second: _Side, questions: Sequence[str], labelled: Sequence[str], *, share: float | None = None
+    first: _Side,
+    second: _Side,
+    questions: Sequence[str],
+    labelled: Sequence[str],
+    *,
+    share: float | None = None,
+    later: float | None = None,
 ) -> RateDifference:
-    """Make the difference; with ``share``, that of the looks which may go wrong, its limits hold at every look."""
+    """Make the difference; with ``share``, that of the looks which may go wrong, its limits hold at every look.
+
+    ``later`` is the share of another sample, where this one cannot be extended.
+    """
     judged = [second.passed[case] - first.passed[case] for case in questions]
     places = {case: place for place, case in enumerate(questions)}
     people = {places[case]: _find_bounds(first.truths[case].heap, second.truths[case].heap) for case in labelled}
-    if share is None:
-        return make_rate_difference(judged, people)
-    return make_rate_difference(judged, people, level=LEVEL, quantile=find_quantile(len(labelled), share))
+    quantile, later_quantile = [None if part is None else find_quantile(len(labelled), part) for part in (share, later)]
+    return make_rate_difference(judged, people, quantile=quantile, later_quantile=later_quantile)
 
 
 _BOUNDS: dict[TruthHeap, tuple[int, int]] = {"good": (1, 1), "bad": (0, 0)}

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from adjudge.formats.numbers import format_points
-from adjudge.measurement.judge_difference import JudgeDifference
+from adjudge.measurement.judge_difference import ShareDifference
 from adjudge.measurement.run_difference import SystemDifference
 from adjudge.report.diff_words import name_folders, name_sides
 from adjudge.report.difference_words import (
     describe_judges,
     describe_systems,
+    describe_verdicts,
     format_points_between,
     list_judge_facts,
     list_shares,
     list_system_facts,
+    list_verdict_facts,
 )
 from adjudge.report.document import Axis, Block, Facts, Lead, RateRow, Section, Tick
 from adjudge.report.measurement_panels import find_axis
@@ -28,7 +30,7 @@ _MOST_STEPS = 6
 
 
 def list_difference_blocks(diff: Diff) -> Iterator[Block]:
-    """Yield what people's labels say of the two runs of a diff; nothing where none were asked for."""
+    """Yield what people's labels, and the judge's verdicts alone, say of two runs; nothing where nobody asked."""
     if diff.systems is not None:
         names = name_folders(diff)
         lead = _make_lead(
@@ -38,9 +40,16 @@ def list_difference_blocks(diff: Diff) -> Iterator[Block]:
     if diff.judges is not None:
         names = name_sides(diff)
         lead = _make_lead(
-            describe_judges(diff.judges, *names, margin=diff.margin), list(_list_judge_rows(diff.judges)), names
+            describe_judges(diff.judges, *names, margin=diff.margin),
+            list(_list_share_rows(list_shares(diff.judges), kind="people")),
+            names,
         )
         yield Section(title="", blocks=[lead, Facts(pairs=list(list_judge_facts(diff.judges)))])
+    if diff.judged is not None:
+        names = name_folders(diff)
+        rows = list(_list_share_rows([("the judge alone", diff.judged)], kind="judge"))
+        lead = _make_lead(describe_verdicts(diff.judged, *names), rows, names)
+        yield Section(title="", blocks=[lead, Facts(pairs=list(list_verdict_facts(diff.judged)))])
 
 
 def _make_lead(sentence: str, rows: Sequence[RateRow], names: tuple[str, str]) -> Lead:
@@ -65,10 +74,10 @@ def _list_system_rows(difference: SystemDifference) -> Iterator[RateRow]:
         yield _make_row("the judge alone", rate.judged, rate.judged, rate.judged, kind="judge")
 
 
-def _list_judge_rows(difference: JudgeDifference) -> Iterator[RateRow]:
-    for name, share in list_shares(difference):
+def _list_share_rows(shares: Iterable[tuple[str, ShareDifference]], *, kind: str) -> Iterator[RateRow]:
+    for name, share in shares:
         if share.value is not None and share.low is not None and share.high is not None:
-            yield _make_row(name, share.value, share.low, share.high, kind="people")
+            yield _make_row(name, share.value, share.low, share.high, kind=kind)
 
 
 def _make_row(name: str, value: float, low: float, high: float, *, kind: str) -> RateRow:

@@ -30,7 +30,10 @@ def describe_systems(difference: SystemDifference, one: str, other: str, *, marg
         return f"By people's labels {other} is {enough} than {one}: the difference is {between}."
     sentence = f"These labels cannot tell whether people would pass {other} more often than {one}: "
     sentence += f"the difference is between {_describe_limit(rate.low)} and {_describe_limit(rate.high)}"
-    return f"{sentence}{_describe_more(rate.more, 'labelled question')}."
+    new_plan = ""
+    if rate.more is not None and difference.left == 0:
+        new_plan = ", in a new plan: delete plan.json of both runs, then adjudge plan --against with a smaller --within"
+    return f"{sentence}{_describe_more(rate.more, 'labelled question')}{new_plan}."
 
 
 def list_system_facts(difference: SystemDifference) -> Iterator[tuple[str, str]]:
@@ -92,6 +95,23 @@ def describe_judges(difference: JudgeDifference, one: str, other: str, *, margin
     return f"{sentence}{limits}{_describe_more(share.more, 'labelled case')}."
 
 
+def describe_verdicts(share: ShareDifference, one: str, other: str) -> str:
+    """Describe which of two runs one judge passes more often: one sentence, which says that it is the judge's alone."""
+    low, high = share.low or 0.0, share.high or 0.0
+    if low > 0 or high < 0:
+        return f"{other} passes {_describe_shown(low, high)} often than {one}, by the judge alone."
+    sentence = (
+        f"The judge's verdicts on {format_count(share.of, 'case')} cannot tell whether {other} passes more often "
+    )
+    return f"{sentence}than {one}: the difference is between {_describe_limit(low)} and {_describe_limit(high)}."
+
+
+def list_verdict_facts(share: ShareDifference) -> Iterator[tuple[str, str]]:
+    """Yield the figures behind the sentence about verdicts, each with its name."""
+    yield "by the judge alone", _format_share(share, "cases")
+    yield "limits", "for other cases like these; the judge's errors are not in them, which only people's labels show"
+
+
 def list_judge_facts(difference: JudgeDifference) -> Iterator[tuple[str, str]]:
     """Yield the differences of agreement and errors, each with its name."""
     for name, share in list_shares(difference):
@@ -112,8 +132,8 @@ def _format_difference(rate: RateDifference) -> str:
     return f"{format_points(rate.value, sign=True)} points{limits}"
 
 
-def _format_share(share: ShareDifference) -> str:
-    counts = f"{share.before:,} before, {share.after:,} after, of {share.of:,} labelled"
+def _format_share(share: ShareDifference, unit: str = "labelled") -> str:
+    counts = f"{share.before:,} before, {share.after:,} after, of {share.of:,} {unit}"
     if share.value is None or share.low is None or share.high is None:
         return counts
     between = format_points_between(share.low, share.high)

@@ -1,4 +1,4 @@
-"""A diff with what people's labels say of its two runs: of the systems, if answers changed, else of the judges."""
+"""A diff with what its two runs show of other cases: by people's labels, or by the judge's verdicts alone."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from adjudge.dataset.label import Label
+from adjudge.errors import UsageError
 from adjudge.labels.plan import read_plan
 from adjudge.labels.source import STORE_FILE
-from adjudge.measurement.judge_difference import JudgeDifference, compare_judges
+from adjudge.measurement.judge_difference import JudgeDifference, ShareDifference, compare_judges
 from adjudge.measurement.run_difference import SystemDifference, compare_systems, record_difference_look
-from adjudge.report.run_diff import Diff
+from adjudge.report.run_diff import Diff, diff_cases
 from adjudge.runs.folder import Run
+from adjudge.trust.difference import find_grouped_difference, find_paired_difference
 
 
 def measure_diff(
@@ -36,6 +38,39 @@ def measure_diff(
         systems = compare_systems(before, after, labels=labels, labels_are_random=labels_are_random)
         return replace(diff, systems=systems)
     return replace(diff, judges=compare_judges(before, after, labels=labels, labels_are_random=labels_are_random))
+
+
+def compare_verdicts(diff: Diff, before: Run, after: Run) -> Diff:
+    """Return a diff with how much more often the judge passed the later answers, and limits for other cases like these.
+
+    The limits are those of Bonett and Price; for cases in groups they are wider, and need ``adjudge[trust]``. Where one
+    judge did not judge both runs, or a run is not finished, the diff is returned as it is. Raises ``UsageError`` for
+    runs of pairs.
+
+    Args:
+        diff: The diff of both runs.
+        before: The earlier run.
+        after: The later run.
+    """
+    if diff.pairs:
+        raise UsageError("a run of pairs has no answers that pass; compare the answers of each system one by one")
+    if diff.compared != "answers" or not _are_finished(before, after):
+        return diff
+    passed = [sum(number for move, number in diff.transitions.items() if move[side] == "passed") for side in (0, 1)]
+    low, high = _find_limits(diff, before, after)
+    value = (passed[1] - passed[0]) / diff.cases
+    share = ShareDifference(before=passed[0], after=passed[1], of=diff.cases, value=value, low=low, high=high)
+    return replace(diff, judged=share)
+
+
+def _find_limits(diff: Diff, before: Run, after: Run) -> tuple[float, float]:
+    groups = {item.case.id: item.case.group for item in after.items() if item.case.group is not None}
+    if len(set(groups.values())) == len(groups):
+        return find_paired_difference(diff.gained, diff.lost, diff.cases)
+    changes = [case.change for case in diff_cases(before, after)[1]]
+    # A case without a group is one of its own, whatever the groups are called.
+    names = [("group", groups[change.case]) if change.case in groups else ("case", change.case) for change in changes]
+    return find_grouped_difference([change.gained - change.lost for change in changes], names)
 
 
 def is_labelled(diff: Diff, before: Run, after: Run) -> bool:

@@ -24,7 +24,7 @@ from adjudge.formats.sqlite import UNUSABLE, name_sqlite, open_sqlite
 from adjudge.formats.text import clean
 from adjudge.formats.typed import read_typed
 from adjudge.judges.pair import PairResult, Preference
-from adjudge.measurement.judge_difference import JudgeDifference
+from adjudge.measurement.judge_difference import JudgeDifference, ShareDifference
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.run_difference import SystemDifference
 from adjudge.report.setup_changes import list_setup_changes
@@ -327,9 +327,9 @@ class Diff:
         members=("before", "after", "compared", "pairs", "cases", "only_before", "only_after", "content_changed",
                  "flips", "inputs_changed", "criteria_changed", "unmatched_passes", "lost", "gained", "regressions",
                  "improvements", "p_value", "changed", "setup_changes", "transitions", "measured", "systems", "judges",
-                 "margin", "score", "criteria",
+                 "judged", "margin", "score", "criteria",
                  "listed"),
-        omitted=("margin",),
+        omitted=("judged", "margin"),
         computed={
             "transitions": lambda diff: [
                 {"before": old, "after": new, "cases": number} for (old, new), number in diff.transitions.items()
@@ -383,8 +383,12 @@ class Diff:
     """The difference of the rates at which people would pass the two runs' answers, if they labelled both."""
     judges: JudgeDifference | None = None
     """The difference of how often the two judges are right, if labels of the same contents were given."""
+    judged: ShareDifference | None = None
+    """How much more often the judge passed the later answers, if that was asked for. The limits are for other cases
+    like these, by this judge: its errors are not in them.
+    """
     margin: float | None = None
-    """How much worse the later run may be by people's labels, as a share; ``None`` if nobody asks for it."""
+    """How much worse the later run may be, as a share; ``None`` if nobody asks for it."""
     listed: tuple[CaseDiff, ...]
     """The first of them, at most 2,000: lost ones, then other outcomes, then scores, in the order of the data."""
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import http
 import logging
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, get_args
 
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Match
 
 from adjudge.errors import LedgerError
-from adjudge.formats.text import flatten
+from adjudge.formats.text import flatten, suggest
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -112,7 +113,7 @@ def explain_invalid(request: Request, error: RequestValidationError) -> Problem:
         return Problem(422, "the body is not sent as JSON; send it with Content-Type: application/json", code="invalid")
     # Where and what, never the value: a client's log would then hold what was to be judged.
     errors = [
-        {"at": _name_member(invalid["loc"]), "what": flatten(str(invalid["msg"]), 200)}
+        {"at": _name_member(invalid["loc"]), "what": _explain_member(request, invalid)}
         for invalid in error.errors()[:20]
     ]
     return Problem(422, "the request is not what this address takes", code="invalid", errors=errors)
@@ -124,6 +125,39 @@ def _is_undeclared(request: Request) -> bool:
     has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
     is_json = kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
     return request.url.path.startswith("/v1/") and has_body and not is_json
+
+
+def _explain_member(request: Request, invalid: Mapping[str, Any]) -> str:
+    """Explain what is wrong with a member, and of an unknown one which known one is nearest."""
+    if invalid["type"] != "extra_forbidden":
+        return flatten(str(invalid["msg"]), 200)
+    *place, name = invalid["loc"]
+    return f"there is no such member{suggest(name, _list_members(request, place[1:]))}"
+
+
+def _list_members(request: Request, place: Sequence[object]) -> list[str]:
+    """List the members that an address takes at a place of its body."""
+    body = getattr(request.scope.get("route"), "body_field", None)
+    models = [] if body is None else list(_find_models(body.field_info.annotation))
+    for part in place:
+        inner = [
+            found
+            for model in models
+            for name, field in model.model_fields.items()
+            if part in {name, field.alias}
+            for found in _find_models(field.annotation)
+        ]
+        # A place in a list, and the name of an alternative, lead to no other model.
+        models = inner or models
+    return [field.alias or name for model in models for name, field in model.model_fields.items()]
+
+
+def _find_models(kind: object) -> Iterator[type[BaseModel]]:
+    """Find the models in a type, at any depth."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        yield kind
+    for part in get_args(kind):
+        yield from _find_models(part)
 
 
 def _name_member(place: Sequence[object]) -> str:

@@ -77,6 +77,7 @@ def make_rate_difference(
     *,
     level: float = LEVEL,
     quantile: float | None = None,
+    later_quantile: float | None = None,
 ) -> RateDifference:
     """Estimate the difference of two systems' rates from labels of questions that were drawn at random.
 
@@ -87,6 +88,8 @@ def make_rate_difference(
             difference that their labels allow. The two are equal unless people did not settle an answer.
         level: The share of intervals that contain the true difference.
         quantile: A number in place of Student's t for ``level``, for limits that hold at every look.
+        later_quantile: The same for the next look, by which ``more`` is counted. By default ``quantile``, or the one of
+            ``level`` for one look.
 
     The interval is of these questions: with a label of every question it has no width. Needs ``adjudge[trust]``. Raises
     ``UsageError`` for fewer than 2 labelled questions and for differences that are none.
@@ -110,6 +113,7 @@ def make_rate_difference(
         estimates += [_estimate(whole, places, bounds[:, side], level=level, quantile=quantile) for side in (0, 1)]
     low = max(min(estimate.value - estimate.reach for estimate in estimates), -1.0)
     high = min(max(estimate.value + estimate.reach for estimate in estimates), 1.0)
+    factor = later_quantile or quantile or _find_z(level)
     return RateDifference(
         value=middle.value,
         low=low,
@@ -120,7 +124,7 @@ def make_rate_difference(
         unresolved=unresolved,
         weight=middle.weight,
         worth=_find_worth(middle, len(places), len(whole)),
-        more=None if low > 0 or high < 0 else _find_more(middle, len(places), len(whole), level),
+        more=None if low > 0 or high < 0 else _find_more(middle, len(places), len(whole), factor),
         judged=float(whole.mean()),
     )
 
@@ -191,11 +195,11 @@ def _find_worth(estimate: _Estimate, number: int, whole: int) -> int:
     return min(round(1 / inverse), whole)
 
 
-def _find_more(estimate: _Estimate, number: int, whole: int, level: float) -> int | None:
+def _find_more(estimate: _Estimate, number: int, whole: int, factor: float) -> int | None:
     """Find about how many more labelled questions have an interval without 0, if the difference is as it was seen."""
     if not estimate.value or number == whole:
         return None
-    needed = 1 / ((estimate.value / _find_z(level)) ** 2 / estimate.spread + 1 / whole)
+    needed = 1 / ((estimate.value / factor) ** 2 / estimate.spread + 1 / whole)
     return max(min(math.ceil(needed), whole) - number, 1)
 
 

@@ -144,7 +144,7 @@ def test_what_follows_names_the_ledger_that_was_named(line: Line):
     ident = asgi.run(URL, asgi.Shop.hold, ask={"approvers": [ME]}, show_content=True)
     shown = line("approvals", "show", ident, *HERE)
 
-    assert f"adjudge approvals approve {ident} --reason WHY --ledger a.db" in shown.err
+    assert f"adjudge approvals approve {ident} --reason WHY --ledger a.db" in shown.out
 
 
 @pytest.mark.parametrize("command", ["approve", "wait"])
@@ -300,7 +300,9 @@ def test_show_has_everything_a_person_needs(line: Line):
         assert text in shown.out, text
     assert [row.split()[1] for row in shown.out.splitlines() if row.startswith("entry")] == ["2", "3"]
     digest = digest_shown(get(ident))[:12]
-    assert f"adjudge approvals approve {ident} --reason WHY --ledger a.db --seen {digest}   (or deny)" in shown.err
+    assert f"adjudge approvals approve {ident} --reason WHY --ledger a.db --seen {digest}\n" in shown.out
+    assert f"adjudge approvals deny {ident} --reason WHY --ledger a.db\n" in shown.out
+    assert shown.err == ""
     assert line("approvals", "show", request(result=make_quoting_result()), *HERE).out.count(SECRET) > 5
 
 

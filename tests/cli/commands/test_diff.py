@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from adjudge import Case, CriterionResult, Judge, run
+from adjudge.trust import find_paired_difference
 from kit import cli
 from kit.cli import ESCAPES, HIDDEN, Line
 from kit.judges import names
@@ -164,9 +165,107 @@ def test_an_unfinished_run_is_no_proof(line: Line):
     assert line("diff", "better", "better", "--no-regressions", "--json").status == 3
 
 
+# ---------------------------------------------------------------- worse, by the judge alone
+
+
+def make_pair(passes: list[tuple[bool, bool]], *, per_group: int | None = None) -> None:
+    """Two runs ``a`` and ``b`` of other answers to the same questions, each passed or not."""
+    for side, out in enumerate("ab"):
+        lines = {f"q-{place}": GOOD if verdicts[side] else BAD for place, verdicts in enumerate(passes)}
+        cases = [
+            Case(id=name, content=f"an answer of {out}", group=None if per_group is None else f"g-{place // per_group}")
+            for place, name in enumerate(lines)
+        ]
+        do(cases, Judge(Told("x", lines), reask=0), out=out)  # type: ignore[arg-type]
+
+
+BETTER = [(True, True)] * 42 + [(True, False)] * 6 + [(False, True)] * 9 + [(False, False)] * 3
+"""Of 60 cases 48 pass before and 51 after: better, and by chance as far as anybody can tell."""
+
+WORSE = [(True, True)] * 30 + [(True, False)] * 20 + [(False, True)] * 2 + [(False, False)] * 8
+
+
+@pytest.mark.parametrize(
+    ("passes", "margin", "status", "sentence"),
+    [
+        (
+            BETTER,
+            (),
+            3,
+            "The judge's verdicts on 60 cases cannot tell whether b passes more often than a: the difference",
+        ),
+        (BETTER, ("--margin", "10"), 0, "between 8.1 points less and 17.8 points more."),
+        (WORSE, (), 1, "b passes 15 to 43 points less often than a, by the judge alone."),
+        (WORSE, ("--margin", "20"), 3, "b passes 15 to 43 points less often than a, by the judge alone."),
+        (
+            [(after, before) for before, after in WORSE],
+            (),
+            0,
+            "b passes 15 to 43 points more often than a, by the judge",
+        ),
+    ],
+)
+def test_the_judge_alone_says_whether_it_is_worse(
+    line: Line, passes: list[tuple[bool, bool]], margin: tuple[str, ...], status: int, sentence: str
+):
+    """By a paired interval, without a label: 0 not worse, 1 worse, 3 it cannot tell. The sentence comes first."""
+    make_pair(passes)
+    ran = line("diff", "a", "b", "--fail-if-worse", "--by", "judge", *margin)
+
+    assert ran.status == status
+    assert sentence in " ".join(ran.out.split())
+    assert ran.out.index("judge") < ran.out.index("regressed")
+    assert "the judge's errors are not in them" in " ".join(ran.out.split())
+    assert ("cannot tell whether RUN2 is worse" in ran.err) == (status == 3)
+
+
+def test_what_the_judge_alone_says_is_in_every_form_where_it_was_asked_for(line: Line):
+    """And nowhere else."""
+    make_pair(WORSE)
+    asked = ("diff", "a", "b", "--fail-if-worse", "--by", "judge")
+    line(*asked, "--html", "d.html")
+    judged = line(*asked, "--json").document["judged"]
+
+    assert (judged["before"], judged["after"], judged["of"]) == (50, 32, 60)
+    assert (judged["low"], judged["high"]) == pytest.approx(find_paired_difference(2, 20, 60))
+    for text in (line(*asked, "--markdown").out, Path("d.html").read_text("utf-8")):
+        assert "b passes 15 to 43 points less often than a, by the judge alone" in text
+    assert "judged" not in line("diff", "a", "b", "--json").document
+
+
+def test_cases_in_groups_tell_the_judge_less(line: Line):
+    """Verdicts of one group repeat each other."""
+    pytest.importorskip("scipy", reason="groups need the extra trust")
+    make_pair(sorted(BETTER * 2), per_group=2)
+    asked = ("diff", "a", "b", "--fail-if-worse", "--by", "judge", "--json")
+    judged = line(*asked).document["judged"]
+    low, high = find_paired_difference(18, 12, 120)
+
+    assert judged["high"] - judged["low"] > 1.2 * (high - low)
+
+
+def test_the_judge_alone_cannot_tell_of_runs_that_are_not_alike(line: Line):
+    """Judged otherwise, unfinished, or without a case that passed before: 3; and pairs of contents are refused."""
+    asked = ("--fail-if-worse", "--by", "judge", "--margin", "99")
+    line("redecide", "was", "--threshold", "0.9", "--out", "strict")
+    other = line("diff", "was", "strict", *asked)
+    make_run("fewer", {"a": GOOD, "b": BAD})
+    gone = line("diff", "was", "fewer", *asked)
+    path = Path("better/run.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "interrupted"}))
+    unfinished = line("diff", "was", "better", *asked)
+
+    assert (other.status, "the judge changed between the runs" in other.err) == (3, True)
+    assert (gone.status, "gone or changed" in gone.err) == (3, True)
+    assert (unfinished.status, "better is interrupted: finish it" in unfinished.err) == (3, True)
+    assert line("diff", "was", "worse", *asked).status == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("was", "worse", "--by", "judge"), "--by … --fail-if-worse"),
+        (("was", "worse", "--fail-if-worse", "--by", "chance"), "--by … people … judge … chance"),
         (("was", "none"), "none holds no run"),
         (("was", "worse", "--fail-under", "90"), "--fail-under … between 0 and 1 … 90 … write 0.9"),
         (("was", "worse", "--json", "--markdown"), "--json or --markdown … not both"),

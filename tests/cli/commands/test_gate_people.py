@@ -306,9 +306,9 @@ def test_what_nobody_can_read_nobody_can_approve(line: Line):
     voted = line.vote(item.id, "--reason", "we agreed")
 
     assert (checked.status, voted.status) == (3, 2)
-    assert all("show_content = true" in said for said in (checked.err, looked.err, voted.sentence))
-    assert "approvals approve" not in checked.err + looked.err
-    assert "adjudge approvals deny" in looked.err
+    assert all("show_content = true" in said for said in (checked.err, looked.out, voted.sentence))
+    assert "approvals approve" not in checked.err + looked.out
+    assert "adjudge approvals deny" in looked.out
     assert use(URL, lambda approvals: approvals.get(item.id)).status == "open"
     assert line.vote(item.id, "--reason", "we did not", command="deny").status == 0
 

@@ -205,7 +205,11 @@ def test_what_a_hook_asked_is_not_approved_by_a_command(line: Line, config: Path
     assert ["waits for a person" in done.stdout for done in held] == [True, True]
     where = ("--config", str(config))
     first, second = (item["id"] for item in line("approvals", "list", "--json", *where).document["approvals"])
+    shown = line("approvals", "show", first, *where).out
 
+    assert (f"http://127.0.0.1:8318/approvals/{first}" in shown) == (status == 2)
+    assert ("adjudge approvals approve" in shown) == (status == 0)
+    assert f"adjudge approvals deny {first} --reason WHY" in shown
     approved = line.vote(first, "--reason", "fine", *where)
     denied = line.vote(second, "--reason", "no", *where, command="deny")
 

@@ -138,7 +138,7 @@ def test_the_command_takes_the_digest_that_show_prints(server: RunningServer, ca
     isolate(monkeypatch, tmp_path)
     line, where = Line(capsys), ("--ledger", server.ledger_url)
     ident = make_request(server, approvers=[ME])
-    printed = line("approvals", "show", ident, *where).err.split("--seen ")[1].split()[0]
+    printed = line("approvals", "show", ident, *where).out.split("--seen ")[1].split()[0]
 
     for seen in (printed[:11], printed[:-1] + ("0" if printed[-1] != "0" else "1")):
         assert line("approvals", "approve", ident, "--reason", "x", "--seen", seen, *where).status == 2

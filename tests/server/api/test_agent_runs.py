@@ -203,6 +203,13 @@ def test_a_run_with_an_unknown_member_or_one_of_another_type_is_refused(program,
     assert "backup" not in answer.text
 
 
+def test_a_misspelt_member_inside_a_run_leads_to_the_nearest(program):
+    """Of those that stand there, and not of those of the whole request."""
+    [error] = evaluate(program, run=make_damaged("steps", 1, "call", results="x")).json()["errors"]
+
+    assert error["what"].endswith("did you mean 'result'?")
+
+
 @pytest.mark.parametrize(
     "run",
     [make_damaged(problems=["cut"]), make_damaged(budget=5), make_damaged("steps", 1, "call", tool=" ")],

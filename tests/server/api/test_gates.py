@@ -274,6 +274,23 @@ def test_a_body_has_one_reading(program, body):
     assert answer.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize(
+    ("address", "body", "at", "what"),
+    [
+        ("gates/publish/check", {"content": "a", "contxt": "b"}, "body.contxt", "did you mean 'context'?"),
+        ("evaluate", {"content": "a", "rubrik": "b"}, "body.rubrik", "did you mean 'rubric'?"),
+        ("evaluate", {"content": "a", "zzz": 1}, "body.zzz", "there is no such member"),
+    ],
+)
+def test_a_misspelt_member_leads_to_the_nearest(program, address, body, at, what):
+    """Of those that this address takes, at any address; the value is not repeated."""
+    answer = program.post(f"/v1/{address}", json=body)
+    [error] = answer.json()["errors"]
+
+    assert (answer.status_code, error["at"]) == (422, at)
+    assert error["what"].endswith(what)
+
+
 def test_a_half_character_is_judged_and_answered(program):
     """Content that no other encoding can hold comes back as an escape."""
     answer = program.post(

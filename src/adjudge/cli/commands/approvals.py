@@ -85,8 +85,12 @@ def print_approval(
     gaps: Sequence[Gap] = (),
     ledger: str | None = None,
     call: CallHistory | None = None,
+    page: str = "",
 ) -> None:
-    """Everything that is needed to decide a request, and what has been said to it."""
+    """Everything that is needed to decide a request, and what has been said to it.
+
+    ``page`` is the address of its page, for a request that the command does not approve.
+    """
     for name, text in (*_list_facts(approval), *_list_use(pending)):
         if name == "message" and describe_blanks(text):
             _print_change(name, "as it was given")
@@ -106,15 +110,24 @@ def print_approval(
         _print_change(name, text)
     for entry in history:
         _print_change(f"entry {entry.seq}", f"{_format_time(entry.at)}  {entry.kind}: {describe_entry(entry)}")
-    if approval.status != "open":
-        return
+    if approval.status == "open":
+        for name, text in _list_ways(approval, pending, gaps, ledger, page):
+            _print_change(name, text)
+
+
+def _list_ways(
+    approval: Approval, pending: PendingDecision | None, gaps: Sequence[Gap], ledger: str | None, page: str
+) -> Iterator[tuple[str, str]]:
+    """List how this request can be decided, each way as it can be typed or opened."""
     decide = f"{approval.id} --reason WHY{_repeat_ledger(ledger)}"
-    if not gaps:
-        note(f"adjudge approvals approve {decide} --seen {digest_shown(approval)[:_SEEN]}   (or deny)")
-        return
+    harness = _find_harness(pending)
     for gap in gaps:
-        note(f"it cannot be approved: {gap.what} {gap.remedy.removesuffix('.')}")
-    note(f"adjudge approvals deny {decide}")
+        yield "incomplete", f"it cannot be approved: {gap.what} {gap.remedy.removesuffix('.')}"
+    if not gaps and harness is None:
+        yield "to approve", f"adjudge approvals approve {decide} --seen {digest_shown(approval)[:_SEEN]}"
+    elif not gaps:
+        yield "to approve", f"{page} (run adjudge serve); {quote(harness)} asked, and its agent could run a command"
+    yield "to deny", f"adjudge approvals deny {decide}"
 
 
 def _print_judged_with(approval: Approval, pending: PendingDecision | None) -> None:
@@ -347,7 +360,15 @@ def show_approval(
         about = {"approval": approval.to_dict(), "shown": digest_shown(approval), "history": entries}
         write_json({"schema": "adjudge/approval-history/1", **about})
     else:
-        print_approval(approval, history, pending, gaps=gaps, ledger=place.ledger, call=call)
+        page = "" if _find_harness(pending) is None else _find_page(place, approval)
+        print_approval(approval, history, pending, gaps=gaps, ledger=place.ledger, call=call, page=page)
+
+
+def _find_page(place: LedgerPlace, approval: Approval) -> str:
+    """Find the address of a request's page on the server of this configuration."""
+    from adjudge.config.server import read_server
+
+    return f"{read_server(read_config(place.config)).base_url}/approvals/{approval.id}"
 
 
 def approve(
@@ -547,14 +568,19 @@ def _decide(
 
 async def _check_asked_elsewhere(approvals: Approvals, approval_id: str) -> None:
     """Raise ``UsageError`` for what a hook on this machine asked: the agent that it is about could approve it here."""
-    stored = await approvals.pending(approval_id)
-    call = None if stored is None else stored.decision.metadata.get("call")
-    harness = call.get("harness") if isinstance(call, Mapping) else None
+    harness = _find_harness(await approvals.pending(approval_id))
     if harness is not None:
         raise UsageError(
             f"{quote(harness)} asked for approval {approval_id} for an agent, which could run this command; approve it "
             "on the page, or write command = true under [approvals] of the configuration that it was asked under"
         )
+
+
+def _find_harness(pending: PendingDecision | None) -> str | None:
+    """Find the harness that asked for an agent on this machine, where it must not be approved by a command."""
+    call = None if pending is None else pending.decision.metadata.get("call")
+    harness = call.get("harness") if isinstance(call, Mapping) else None
+    return None if harness is None else str(harness)
 
 
 def _complete_digest(seen: str, approval: Approval, by: str, *, approved: bool) -> str:

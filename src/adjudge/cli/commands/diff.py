@@ -14,7 +14,7 @@ from adjudge.cli.option_sets import Only
 from adjudge.cli.output import complain, note, print_document, print_line, show_progress, write_file, write_json
 from adjudge.cli.spelling import spell
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.arguments import check_share, check_whole_number, is_finite
+from adjudge.formats.arguments import check_choice, check_share, check_whole_number, is_finite
 
 if TYPE_CHECKING:
     from adjudge.report.run_diff import Diff, DiffSide
@@ -46,8 +46,17 @@ def diff_runs(
         bool, typer.Option("--no-regressions", help="Fail if a case passed in RUN1 and does not in RUN2.")
     ] = False,
     fail_if_worse: Annotated[
-        bool, typer.Option("--fail-if-worse", help="Fail if people's labels show that RUN2 is worse than RUN1.")
+        bool, typer.Option("--fail-if-worse", help="Fail if RUN2 is shown to be worse than RUN1.")
     ] = False,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            metavar="people|judge",
+            help="What shows it: labels of people, or the judge's verdicts alone, its errors included.  "
+            "[default: people]",
+        ),
+    ] = None,
     margin: Annotated[
         float, typer.Option("--margin", metavar="POINTS", help="How much worse it may be, in points of 100; 0.")
     ] = 0.0,
@@ -65,21 +74,26 @@ def diff_runs(
     decides as they do more often, if they did not (this needs pip install 'adjudge[trust]'). Draw the cases with
     `adjudge plan RUN1 --against RUN2` and label both runs with `adjudge label`, or name files with --labels.
 
+    With --fail-if-worse --by judge nobody has to label: it says first how much more often the judge passes one run,
+    with limits for other cases like these. What the judge gets wrong is not in it.
+
     Exit status: 0 done, 1 fewer than --fail-under passed, a case regressed or RUN2 is worse, 2 wrong usage or no case
     in both, 3 unknown, because cases are undecided, gone or changed, a run is unfinished, the judge and the answers
-    both changed, or the labels cannot tell.
+    both changed, or what --by names cannot tell.
     """
     if as_json and markdown:
         raise UsageError("give --json or --markdown, not both")
     _check(html, top, fail_under)
-    _check_margin(margin, fail_if_worse=fail_if_worse)
+    _check_worse(by, margin, fail_if_worse=fail_if_worse)
     request = _make_request(measuring)
     difference = compare_runs(before, after)
-    if request is not None or fail_if_worse:
+    if request is not None or (fail_if_worse and by != "judge"):
         difference = _measure(difference, request or MeasureRequest(labels=None, by="diff"))
     else:
         difference = _add_queued(difference)
     difference = replace(difference, margin=margin / 100 if margin else None)
+    if by == "judge":
+        difference = _compare_verdicts(difference)
     if html is not None:
         _write_html(html, difference, _MOST if top is None else top)
     difference = difference if top is None else replace(difference, listed=difference.listed[:top])
@@ -95,7 +109,10 @@ def diff_runs(
         document = make_diff_document(difference, top=LISTED if top is None else top)
         print_document(document, more="--top shows more, --html FILE the first 2,000")
     status = find_status(difference, fail_under, no_regressions=no_regressions)
-    return max(status, _find_worse(difference), key=_GRAVITY.index) if fail_if_worse else status
+    if not fail_if_worse:
+        return status
+    worse = _find_failing(difference) if by == "judge" else _find_worse(difference)
+    return max(status, worse, key=_GRAVITY.index)
 
 
 def compare_runs(before: Path, after: Path) -> Diff:
@@ -129,15 +146,33 @@ def _find_worse(difference: Diff) -> int:
     if difference.judges is not None:
         low, high = difference.judges.agreement.low, difference.judges.agreement.high
     if low is None or high is None:
-        unfinished = [side for side in (difference.before, difference.after) if side.status != "finished"]
-        note("; ".join([*map(_describe_unfinished, unfinished)] or [share.because for share in shares]))
+        note("; ".join(_list_unfinished(difference) or [share.because for share in shares]))
         return 3
-    if high < -margin:
-        return 1
-    if low >= -margin:
-        return 0
-    note("the labels cannot tell whether RUN2 is worse; label more, or allow a --margin")
-    return 3
+    status = _judge_limits(low, high, margin)
+    if status == 3:
+        note("the labels cannot tell whether RUN2 is worse; label more, or allow a --margin")
+    return status
+
+
+def _find_failing(difference: Diff) -> int:
+    """Find the exit status of ``--fail-if-worse --by judge``: 3 where the verdicts cannot tell."""
+    share = difference.judged
+    if share is None or share.low is None or share.high is None:
+        changed = "the judge changed between the runs, so its verdicts cannot tell whether the answers are worse"
+        note("; ".join(_list_unfinished(difference) or [changed]))
+        return 3
+    status = _judge_limits(share.low, share.high, difference.margin or 0.0)
+    if status == 3:
+        note("the judge's verdicts cannot tell whether RUN2 is worse; judge more cases, or allow a --margin")
+    if status == 0 and difference.unmatched_passes:
+        note(_describe_unmatched(difference))
+        return 3
+    return status
+
+
+def _judge_limits(low: float, high: float, margin: float) -> int:
+    """Find the exit status of an interval: 1 worse than the margin allows, 0 not worse, 3 it holds both."""
+    return 1 if high < -margin else 0 if low >= -margin else 3
 
 
 def _check(html: Path | None, top: int | None, fail_under: float | None) -> None:
@@ -150,11 +185,15 @@ def _check(html: Path | None, top: int | None, fail_under: float | None) -> None
         check_whole_number("top", top, least=0, most=_MOST)
 
 
-def _check_margin(margin: float, *, fail_if_worse: bool) -> None:
+def _check_worse(by: str | None, margin: float, *, fail_if_worse: bool) -> None:
     if not is_finite(margin) or not 0 <= margin < 100:
         raise UsageError(f"--margin is in points of 100, from 0 and below 100, got {margin:g}; 2 allows 2 points worse")
     if margin and not fail_if_worse:
         raise UsageError("--margin is how much worse --fail-if-worse allows; give both, or leave it out")
+    if by is not None:
+        check_choice("by", by, ("people", "judge"))
+        if not fail_if_worse:
+            raise UsageError("--by is what --fail-if-worse goes by; give both, or leave it out")
 
 
 def _make_request(measuring: option.MeasureOptions) -> MeasureRequest | None:
@@ -189,6 +228,15 @@ def _measure(difference: Diff, request: MeasureRequest) -> Diff:
     return replace(compared, measured=None if first is None or second is None else (first, second))
 
 
+def _compare_verdicts(difference: Diff) -> Diff:
+    """The diff with what the judge's verdicts alone say, as somebody asked for."""
+    from adjudge.report.measured_diff import compare_verdicts
+    from adjudge.runs.folder import open_run
+
+    with open_run(difference.before.folder) as before, open_run(difference.after.folder) as after:
+        return compare_verdicts(difference, before, after)
+
+
 def _add_queued(difference: Diff) -> Diff:
     """The diff with what people say of the two runs, where they labelled both and nobody asked for it."""
     from adjudge.report.measured_diff import is_labelled, measure_queued_diff, record_difference
@@ -221,6 +269,15 @@ def _write_html(path: Path, difference: Diff, most: int) -> None:
     write_file(path, [text])
 
 
+def _list_unfinished(difference: Diff) -> list[str]:
+    sides = (difference.before, difference.after)
+    return [_describe_unfinished(side) for side in sides if side.status != "finished"]
+
+
+def _describe_unmatched(difference: Diff) -> str:
+    return f"{difference.unmatched_passes:,} cases that passed in RUN1 are gone or changed, so nobody can say"
+
+
 def _describe_unfinished(side: DiffSide) -> str:
     return f"{side.folder} is {side.status}: finish it with `adjudge run ... --resume`"
 
@@ -237,7 +294,7 @@ def find_status(difference: Diff, fail_under: float | None, *, no_regressions: b
     if no_regressions and difference.lost:
         statuses.add(1)
     if no_regressions and difference.unmatched_passes:
-        note(f"{difference.unmatched_passes:,} cases that passed in RUN1 are gone or changed, so nobody can say")
+        note(_describe_unmatched(difference))
         statuses.add(3)
     # Of the earlier run too: what it had not come to could not have passed in it.
     needed = ([difference.before] if no_regressions else []) + ([difference.after] if has_conditions else [])

@@ -56,10 +56,13 @@ def check_event(
 ) -> int:
     """Answer one event of a harness, which is read from standard input.
 
-    $ adjudge hook check --for claude --config adjudge.toml
+    $ adjudge hook check --for claude --config "$PWD/adjudge.toml" < event.json
 
-    `adjudge hook install` writes this command into the settings of the harness; it is not for people. The answer is
-    what the harness reads. A call that passes is answered with {}, which leaves the harness its own question.
+    Try your rules with it: event.json is what a harness sends before a call, such as {"hook_event_name": "PreToolUse",
+    "session_id": "trial", "cwd": "/srv/shop", "tool_use_id": "1", "tool_name": "Bash", "tool_input": {"command":
+    "ls"}}. A call that passes is answered with {}, which leaves the harness its own question; one that is denied, or
+    waits for a person, with the sentence that the agent reads. `adjudge hook install` writes this command into the
+    settings of the harness.
 
     Exit status: 0 answered, 2 anything else, with a word on standard error, so that the harness stops.
     """

@@ -139,7 +139,7 @@ def plan_labels(
 
 def _plan_pair(run: Path, against: Path, draw: Mapping[str, Any], *, as_json: bool) -> int:
     """Draw the same cases of two runs, or follow the plan that did."""
-    from adjudge.labels.plan import make_paired_plans, read_plan, write_plan
+    from adjudge.labels.plan import find_plan_status, make_paired_plans, read_plan, write_plan
     from adjudge.runs.folder import open_run
 
     named = {name: value for name, value in draw.items() if value is not None}
@@ -159,13 +159,31 @@ def _plan_pair(run: Path, against: Path, draw: Mapping[str, Any], *, as_json: bo
             plan, other = make_paired_plans(before, after, **named)
             write_plan(plan, before.folder)
             write_plan(other, after.folder)
+        sides = ((run, before, plan), (against, after, other))
+        left = {
+            folder: len(find_plan_status(drawn, _read_labels(opened, None, None)).pending)
+            for folder, opened, drawn in sides
+        }
     if as_json:
         write_json(plan.to_dict())
     else:
-        print_line(f"label both answers of {len(plan.order):,} of {sum(plan.sizes):,} cases, then compare the runs:")
-        for command in (f"label {run}", f"label {against}", f"diff {run} {against}"):
-            print_line(f"  adjudge {command}")
+        _print_pair(plan, run, against, left)
     return 0
+
+
+def _print_pair(plan: LabelPlan, run: Path, against: Path, left: Mapping[Path, int]) -> None:
+    """Print what to do with a plan of two runs, by how many of each run's planned cases are ``left`` to label."""
+    planned = f"{len(plan.order):,} of {sum(plan.sizes):,} cases"
+    if any(left.values()):
+        print_line(f"label both answers of {planned}, then compare the runs:")
+    else:
+        print_line(f"both answers of {planned} are labelled, which is all that this plan drew; compare the runs:")
+    for folder, number in left.items():
+        if number:
+            print_line(f"  adjudge label {folder}   ({number:,} left)")
+    print_line(f"  adjudge diff {run} {against}")
+    if not any(left.values()):
+        note("for more labels, delete plan.json of both runs, and draw a new plan with a smaller --within")
 
 
 def _record_look(run: Run, plan: LabelPlan, status: PlanStatus) -> None:
