@@ -298,7 +298,7 @@ class _Checkpoint:
         question = await self._votes.ask(ctx, approvals, approval_id)
         if question is None:
             return verdict, None
-        # Asked by the answer to the call, and voted on by the next request alone: the one that is signed in as the person.
+        # The answer to this call asks. Only the request that brings the answer back can vote: its sign-in is known.
         if request.seen is None or not await self._votes.take(
             ctx, approvals, approval_id, seen=request.seen, answer=request.answer
         ):
