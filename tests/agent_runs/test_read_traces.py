@@ -420,6 +420,37 @@ def test_a_run_that_ends_with_a_value_has_it_as_its_answer(form: str):
     assert "failures" not in run.unknown
 
 
+@pytest.mark.parametrize("ident", [["call_2"], {"id": "call_2"}, 7])
+@pytest.mark.parametrize("form", STRUCTURED)
+def test_an_id_that_is_no_text_is_that_of_no_call(form: str, ident: object):
+    """The call stays, and the run is not complete."""
+    last = read_run(find_file(form, "structured")).calls[1].call_id
+
+    def change_id(value: object) -> object:
+        if isinstance(value, str) and value[:1] in ("{", "["):
+            return json.dumps(change_id(json.loads(value)))
+        if isinstance(value, list):
+            return list(map(change_id, value))
+        if isinstance(value, dict):
+            return {name: change_id(member) for name, member in value.items()}
+        return ident if value == last else value
+
+    run = read_run([change_id(one) for one in read_objects(form, "structured")])  # type: ignore[misc]
+
+    assert not run.complete
+    assert [call.arguments for call in run.calls].count({"names": ["a.txt", "b.txt"]}) == 1
+
+
+@pytest.mark.parametrize("ident", [["call_1"], {"id": "call_1"}])
+def test_a_part_of_a_message_whose_id_is_no_text_is_another_call(ident: object):
+    """Compared with the calls of its message, it is none of them."""
+    spans = read_lines(LANGCHAIN)
+    content = "llm__output_messages__0__message__contents__1__message_content__"
+    change(spans, "LLM", 0, **{f"{content}type": "tool_use", f"{content}id": ident, f"{content}name": "rm"})
+
+    assert not read_run(spans).complete
+
+
 def replace_all(form: str, old: str, new: str) -> AgentRun:
     text = json.dumps(read_objects(form, "structured"))
     assert old in text

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 from adjudge import open_dataset
+from adjudge.agents import read_run
 from adjudge.dataset import dataset as _dataset
+from adjudge.dataset import transcripts as _transcripts
 from adjudge.formats.json import read_json
+from kit.house import TESTS
 
 
 def write(tmp_path, *lines: object):
@@ -29,3 +33,25 @@ def test_what_is_read_can_be_written_as_json(tmp_path):
     (case,) = open_dataset(write(tmp_path, line))
 
     assert read_json(json.dumps(case.to_dict())) == case.to_dict()
+
+
+def test_a_transcript_on_which_its_reader_fails_is_a_bad_row_alone(tmp_path, monkeypatch):
+    """In a folder, and named by a row; the others are read."""
+
+    def read(path):
+        if path.name == "b.jsonl":
+            raise TypeError("unhashable type: 'list'")
+        return read_run(path)
+
+    monkeypatch.setattr(_transcripts, "read_run", read)
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    names = ["a.jsonl", "b.jsonl", "c.jsonl"]
+    for name in names:
+        shutil.copy(TESTS / "data" / "agents" / "claude-stream-clean.jsonl", folder / name)
+    rows = write(tmp_path, *[{"transcript": f"runs/{name}"} for name in names])
+
+    for source in (folder, rows):
+        dataset = open_dataset(source, on_bad_row="skip")
+        assert len(list(dataset)) == 2
+        assert ["b.jsonl" in str(row) for row in dataset.bad_rows] == [True]

@@ -76,6 +76,41 @@ def test_a_database_of_another_program_is_refused_and_not_changed(path: Path, mo
     assert path.read_bytes() == before
 
 
+ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM r) SELECT n AS name FROM r"
+
+
+@pytest.mark.parametrize("mode", ["make", "write", "read", "look"])
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("ALTER TABLE things RENAME TO old", f"CREATE VIEW things AS {ENDLESS}"),
+        ("ALTER TABLE about RENAME TO old", f"CREATE VIEW about AS {ENDLESS}"),
+        ("DROP TABLE things", "CREATE TABLE things (name TEXT AS (hex(zeroblob(1000000000))), a)"),
+        ("DROP TABLE things", "CREATE VIRTUAL TABLE things USING fts5(name)"),
+        (f"CREATE TRIGGER slow AFTER INSERT ON things BEGIN DELETE FROM about WHERE name IN ({ENDLESS}); END",),
+        ("CREATE TABLE other (name TEXT)",),
+    ],
+)
+def test_a_file_with_tables_of_another_making_is_refused(path: Path, mode: str, statements: tuple[str, ...]):
+    """A stranger's view in the place of a table would be read without end."""
+    SqliteFile(path, KIND, mode="make").open().close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+    with pytest.raises(UsageError, match=r"is not as adjudge makes it|is not of test/things/1"):
+        SqliteFile(path, KIND, mode=mode).open()  # type: ignore[arg-type]
+
+
+def test_a_file_that_somebody_had_analysed_is_read(path: Path):
+    """What SQLite keeps for itself is no table of a stranger."""
+    with closing(SqliteFile(path, KIND, mode="make")) as file:
+        file.execute("INSERT INTO things VALUES ('a')")
+        file.execute("ANALYZE")
+
+    assert list_things(path) == ["a"]
+
+
 def test_a_newer_schema_is_refused(path: Path):
     """What a later version keeps there may mean something else."""
     SqliteFile(path, replace(KIND, schema="test/things/2"), mode="make").open().close()

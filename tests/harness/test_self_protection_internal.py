@@ -94,6 +94,23 @@ def test_a_protected_file_is_neither_read_nor_written(shop: Path, tool: str, nam
     assert not ask(shop, tool, {name: str(shop / path)}) or path.startswith("file:")
 
 
+@pytest.mark.parametrize("blank", [" ", "\n", "\t", "\r\n", "\xa0", "\ufeff", " \ufeff "])
+@pytest.mark.parametrize("path", [".claude/settings.json", "../guard/adjudge.toml", "file:///proc/self/environ"])
+def test_blanks_around_a_path_are_no_way_around(shop: Path, path: str, blank: str):
+    """A harness trims them before it opens the file."""
+    for spelling in (f"{path}{blank}", f"{blank}{path}", f"{blank}{path}{blank}"):
+        assert not ask(shop, "Write", {"file_path": spelling, "content": "{}"})
+
+
+def test_lines_in_a_path_are_no_way_around(shop: Path):
+    """They go with the dots behind them, or stand for a link."""
+    (shop / "l\nl").symlink_to(shop.parent / "guard")
+
+    assert not ask(shop, "Write", {"file_path": "x\n/../.claude/settings.json", "content": "{}"})
+    assert not ask(shop, "Write", {"file_path": "l\nl/adjudge.toml", "content": "{}"})
+    assert ask(shop, "Write", {"file_path": ".gitignore", "content": "node_modules\n/.envrc\n/.codex\n"})
+
+
 @pytest.mark.parametrize("path", UNWRITABLE)
 def test_what_the_harness_reads_may_be_read_and_not_written(shop: Path, path: str):
     """An agent needs to read its instructions."""

@@ -94,6 +94,46 @@ def test_damaged_files_are_findings(url: str):
     assert verification.code in ("unreadable", "sequence_broken", "payload_changed")
 
 
+ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM r) SELECT n AS seq, 'a' AS name, 'b' AS value"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("DROP TABLE adjudge_ledger_names", f"CREATE VIEW Adjudge_Ledger_Names AS {ENDLESS} FROM r"),
+        ("ALTER TABLE adjudge_ledger ADD COLUMN more TEXT AS (hex(zeroblob(1000000000)))",),
+        (f"CREATE TRIGGER x AFTER INSERT ON adjudge_ledger WHEN 0 IN ({ENDLESS} FROM r) BEGIN SELECT 1; END",),
+        (
+            "DROP TABLE adjudge_ledger_search_trigrams",
+            "CREATE VIRTUAL TABLE adjudge_ledger_search_trigrams USING fts5(text)",
+        ),
+    ],
+    ids=range(4),
+)
+def test_a_ledger_with_tables_of_another_making_is_not_read(url: str, statements: tuple[str, ...]):
+    """A stranger's view in the place of a table would be read without end."""
+    record(url, {"n": 1})
+    with connect(url) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+    verification = verify(url)
+
+    assert verification.code == "unreadable"
+    assert "is not as adjudge makes it" in verification.detail
+    with pytest.raises(LedgerError, match="is not as adjudge makes it"):
+        record(url, {"n": 2})
+
+
+def test_tables_of_others_may_be_in_the_file(url: str):
+    """Nobody here reads them."""
+    record(url, {"n": 1})
+    with connect(url) as connection:
+        connection.execute("CREATE VIEW payloads AS SELECT CAST(payload AS TEXT) FROM adjudge_ledger")
+
+    assert verify(url)
+
+
 def test_entries_that_were_all_removed_are_not_begun_anew(url: str):
     """An emptied ledger does not verify, and nothing is appended to it."""
     record(url, {"n": 1})

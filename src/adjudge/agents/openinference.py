@@ -145,8 +145,7 @@ def _stands_among(part: Mapping[str, Any], calls: Sequence[Any]) -> bool:
         return False
     made = open_members(part.get("tool_use"))
     name = next((one for one in (part.get("id"), part.get("tool_use_id"), made.get("id")) if one is not None), None)
-    names = {open_members(call).get("id") for call in calls}
-    return bool(calls) if name is None else name in names
+    return bool(calls) if name is None else any(open_members(call).get("id") == name for call in calls)
 
 
 def _open_call(value: Any) -> dict[str, Any]:

@@ -295,7 +295,8 @@ class _Reader:
                 answer = write_answer(self.trace.output)
                 if not self.transcript.has_result(call.call_id):
                     self.transcript.add_result(call.call_id, answer)
-                self.executed.add(call.call_id)
+                if isinstance(call.call_id, str):
+                    self.executed.add(call.call_id)
                 return answer
         return None
 

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from adjudge.agents.read import read_run
+from adjudge.agents.run import AgentRun
 from adjudge.dataset.case import Case
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
@@ -38,7 +39,7 @@ def open_row(row: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
         raise UsageError(f"a row has 'content' or {KEY!r}, not both; keep one")
     if folder is None:
         raise UsageError(f"{KEY!r} names a file beside a data set; here hand in the run itself, read by read_run")
-    run = read_run(_find_file(folder, name))
+    run = _read_file(folder, name)
     rest = {key: value for key, value in row.items() if key != KEY}
     return {"id": name, **rest, "content": run}
 
@@ -52,7 +53,7 @@ def list_transcripts(folder: str, notes: MutableMapping[str, int]) -> Iterator[t
     names = list_names(folder, notes)
     for number, name in enumerate(names, 1):
         try:
-            yield number, Case(content=read_run(_find_file(Path(folder), name)), id=name)
+            yield number, Case(content=_read_file(Path(folder), name), id=name)
         except UsageError as error:
             yield number, error
 
@@ -96,6 +97,19 @@ def _is_transcript(path: Path, notes: MutableMapping[str, int]) -> bool:
 
 def _count(notes: MutableMapping[str, int], note: str) -> None:
     notes[note] = notes.get(note, 0) + 1
+
+
+def _read_file(folder: Path, name: object) -> AgentRun:
+    path = _find_file(folder, name)
+    try:
+        return read_run(path)
+    except UsageError:
+        raise
+    except Exception as error:
+        # One file of a stranger must not end a run over all of them, whatever a reader did not expect in it.
+        raise UsageError(
+            f"{show(name)} cannot be read as a transcript ({type(error).__name__}); leave it out"
+        ) from error
 
 
 def _find_file(folder: Path, name: object) -> Path:

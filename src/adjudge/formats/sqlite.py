@@ -105,12 +105,19 @@ def open_sqlite(
         place, uri=mode != "make", timeout=patience, check_same_thread=False, isolation_level=None
     )
     try:
+        connection.execute("PRAGMA trusted_schema=OFF")  # a file of a stranger calls no function that does anything
         if prepare is not None:
             prepare(connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def list_statements(connection: sqlite3.Connection) -> dict[str, str]:
+    """List by their names the statements that made what is in a file: tables, indexes, views and triggers."""
+    rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    return {str(name): str(statement) for name, statement in rows}
 
 
 def enter_wal(connection: sqlite3.Connection, *, durable: bool = False) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.sqlite import BUSY_SECONDS, UNUSABLE, Mode, enter_wal, is_writable, open_sqlite
+from adjudge.formats.sqlite import BUSY_SECONDS, UNUSABLE, Mode, enter_wal, is_writable, list_statements, open_sqlite
 from adjudge.formats.text import clean
 
 PAGE = 200
@@ -56,7 +56,9 @@ class SqliteFile:
     ``open_wait`` seconds for other processes, and a statement ``statement_wait`` (``None``: as long as opening).
 
     Opening raises ``UsageError`` for a file that is not of the kind, before anything in it is changed: it may be
-    somebody else's database. So does reading for a damaged one. Writing raises ``AdjudgeError`` where that fails.
+    somebody else's database. So it does for tables, views and triggers that are not the kind's: a few bytes of them
+    can make a query that never ends. Reading raises it for a damaged file. Writing raises ``AdjudgeError`` where that
+    fails.
     """
 
     def __init__(
@@ -266,11 +268,30 @@ class SqliteFile:
         connection.execute("COMMIT")
 
     def _check_schema(self, connection: sqlite3.Connection) -> None:
+        # First, and nothing else before it: a table or view of another making may be one that is never read to its end.
+        made = list_statements(connection)
         row = None
-        if connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'about'").fetchone():
+        if _fold(_ABOUT) in map(_fold, made.values()):
             row = connection.execute("SELECT said FROM about WHERE name = 'schema'").fetchone()
         if row is None or row[0] != self.kind.schema:
             raise UsageError(self._fill(self.kind.other_schema))
+        known = {_fold(statement) for statement in (_ABOUT, *self.kind.tables, *_BOOKKEEPING)}
+        for name, statement in made.items():
+            if _fold(statement) not in known:
+                error = ValueError(f"{name[:60]!r} in it is not as adjudge makes it")
+                raise self.explain_unreadable(error)
+
+
+_BOOKKEEPING = (
+    "CREATE TABLE sqlite_sequence(name,seq)",
+    "CREATE TABLE sqlite_stat1(tbl,idx,stat)",
+    "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",
+)
+"""Tables that SQLite makes itself, the last two when somebody has it analyse a file."""
+
+
+def _fold(statement: str) -> str:
+    return " ".join(statement.split())
 
 
 KEEP_FACT = "INSERT OR REPLACE INTO about VALUES (?, ?)"

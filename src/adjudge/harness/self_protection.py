@@ -58,6 +58,12 @@ _ENVIRONMENTS = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?environ")
 
 _BREAKS = re.compile(r"[\s;&|<>(){}$`'\"=,]+")
 
+_TRIMMED = (
+    " \t\n\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
+"""What Python and JavaScript take for blanks: Claude Code, for one, trims a path before it opens the file."""
+
 _MOST_WORDS = 5_000
 
 
@@ -154,15 +160,17 @@ def _find_node(path: Path) -> tuple[int, int] | None:
 
 
 def _resolve(text: str, cwd: str | None, home: Path | None) -> Iterator[Path]:
-    """Yield the paths that a text may mean: as it is written, and where links lead."""
+    """Yield the paths that a text may mean: as it is written, without blanks around it, and where links lead."""
     if not text or len(text) > 4_096 or "\0" in text:
         return
-    with suppress(OSError, ValueError, RuntimeError):
-        named = text.removeprefix("file://")
-        is_home = home is not None and (named == "~" or named.startswith("~/"))
-        path = Path(cwd or "/") / (f"{home}{named[1:]}" if is_home else Path(named).expanduser())
-        yield Path(os.path.normpath(path))
-        yield Path(os.path.realpath(path))
+    for named in dict.fromkeys((text, text.strip(_TRIMMED).removeprefix("file://").strip(_TRIMMED))):
+        with suppress(OSError, ValueError, RuntimeError):
+            is_home = home is not None and (named == "~" or named.startswith("~/"))
+            path = Path(cwd or "/") / (f"{home}{named[1:]}" if is_home else Path(named).expanduser())
+            for resolved in (os.path.normpath(path), os.path.realpath(path)):
+                # Lines of a text are no path, unless all their ends go with "..", or a link stands for them.
+                if "\n" not in named or resolved.count("\n") <= (cwd or "").count("\n"):
+                    yield Path(resolved)
 
 
 def _list_paths(call: ToolCall, arguments: Mapping[str, Any]) -> Iterator[str]:
@@ -181,7 +189,7 @@ def _list_paths(call: ToolCall, arguments: Mapping[str, Any]) -> Iterator[str]:
         elif isinstance(value, list):
             values += value
         elif isinstance(value, str):
-            words = [value] if "\n" not in value else []
+            words = [value]
             words += filter(None, _BREAKS.split(value)) if call.tool == SHELL and call.server is None else ()
             left -= len(words)
             if left < 0:

@@ -31,6 +31,13 @@ SEARCH_STATE = "adjudge_ledger_search_state"
 SEARCH_TRIGRAMS = "adjudge_ledger_search_trigrams"
 """The index: a table of FTS5 in SQLite, an index in PostgreSQL."""
 
+# The texts stay in their own table, and without places of the trigrams the index is half as large: a match is compared
+# with its text anyway. Python has folded the texts; SQLite would fold them otherwise.
+TRIGRAMS_DDL = (
+    f"CREATE VIRTUAL TABLE {SEARCH_TRIGRAMS} USING fts5(text, content='{SEARCH_TEXTS}', content_rowid='seq', "
+    "tokenize='trigram case_sensitive 1', detail='none', columnsize=0)"
+)
+
 FORERUNNER = "adjudge_ledger_words"
 """The table of a preview that this takes the place of."""
 
@@ -112,12 +119,7 @@ def _create_trigrams(statements: Statements) -> bool:
         return _create_gin(statements)
     if find_fts5_problem() is not None:
         return False
-    # The texts stay in their own table, and without places of the trigrams the index is half as large: a match is
-    # compared with its text anyway. Python has folded the texts; SQLite would fold them otherwise.
-    statements.execute(
-        f"CREATE VIRTUAL TABLE {SEARCH_TRIGRAMS} USING fts5(text, content='{SEARCH_TEXTS}', content_rowid='seq', "
-        "tokenize='trigram case_sensitive 1', detail='none', columnsize=0)"
-    )
+    statements.execute(TRIGRAMS_DDL)
     if _can_delete_securely():
         statements.execute(f"INSERT INTO {SEARCH_TRIGRAMS}({SEARCH_TRIGRAMS}, rank) VALUES ('secure-delete', 1)")  # noqa: S608 - the name is ours
     return True

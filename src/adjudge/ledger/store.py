@@ -8,6 +8,7 @@ by itself. The owner of its file can remove those triggers; the hashes show what
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from adjudge.errors import LedgerError, UsageError
 from adjudge.formats.arguments import check_whole_number
 from adjudge.formats.sqlite import UNUSABLE, create_private, open_sqlite
-from adjudge.formats.text import clean, show
+from adjudge.formats.text import clean, quote, show
 from adjudge.ledger.columns import (
     AUDITED,
     ENTRY_COLUMNS,
@@ -34,12 +35,13 @@ from adjudge.ledger.columns import (
     write_condition,
     write_search_text,
 )
-from adjudge.ledger.database import BUSY_SECONDS, Database, EngineStatements, Statements
+from adjudge.ledger.database import BUSY_SECONDS, DamagedError, Database, EngineStatements, Statements
 from adjudge.ledger.entry import COLUMNS, LEDGER_SCHEMA, NO_PREV, Head, Row, format_time, hash_entry, signed_bytes
 from adjudge.ledger.payload import Draft, write_draft
 from adjudge.ledger.revision import VERSION_TABLE, check_revision, write_revision
 from adjudge.ledger.search_index import (
     SEARCH_STATE,
+    TRIGRAMS_DDL,
     append_texts,
     create_index,
     find_missing,
@@ -543,12 +545,32 @@ def has_passed(connection: Connection, behind: int, at: str) -> bool:
 
 
 def list_tables(statements: Statements) -> frozenset[str]:
-    """The names of a database's tables."""
-    listed = _FILE_TABLES if statements.is_file else _SERVER_TABLES
-    return frozenset([row[0] for row in statements.fetch(listed)])
+    """The names of a database's tables.
+
+    Raises ``DamagedError`` for a file in which a view, a trigger or a generated column takes the place of what we make:
+    it can hold rows without end, and a ledger to verify may come from anybody.
+    """
+    if not statements.is_file:
+        return frozenset([row[0] for row in statements.fetch(_SERVER_TABLES)])
+    made = statements.fetch("SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    for _, name, table, statement in made:
+        is_ours = str(table).lower().startswith("adjudge_")  # others may keep theirs in the same file
+        if is_ours and statement not in _COMPUTING and not _is_stored(str(statement)):
+            raise DamagedError(f"{quote(str(name), 60)} in the ledger's file is not as adjudge makes it")
+    return frozenset([name for kind, name, _, _ in made if kind == "table"])
 
 
-_FILE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+_COMPUTING = frozenset({*SQLITE_DDL, TRIGRAMS_DDL})
+
+
+def _is_stored(statement: str) -> bool:
+    """Return whether a statement makes an index, or a table without generated columns."""
+    return bool(_STORED.match(statement)) and not _GENERATED.search(statement)
+
+
+_STORED = re.compile(r"CREATE (TABLE|INDEX|UNIQUE INDEX) ")
+
+_GENERATED = re.compile(r"\bAS\b", re.IGNORECASE)
 
 _SERVER_TABLES = "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema()"
 

@@ -1,7 +1,9 @@
 """Votes that the user of an MCP client gives in the client's form, where the server knows who that is.
 
 The form's answer names nobody: an agent can answer it too. So it counts only for a person whom the program takes from
-the sign-in of the HTTP request that brings it, and who is an approver of the request.
+the sign-in of the HTTP request that brings it, and who is an approver of the request. That takes protocol 2026-07-28,
+where the client sends the call again with the answer. In older ones the answer comes in a request of its own, whose
+sign-in the SDK does not pass on, so their clients are not asked for votes.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import anyio
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -34,9 +35,6 @@ CHANNEL = "MCP elicitation"
 
 _LONGEST_SHOWN = 4_000
 """Characters of a request that a client's form shows; a longer one is decided on the page."""
-
-_ANSWER_SECONDS = 120.0
-"""Seconds that a client of the older protocol has to answer, while its call is open."""
 
 _FORM: dict[str, Any] = {
     "type": "object",
@@ -66,7 +64,7 @@ class VoteDesk:
 
     async def ask(self, ctx: ServerRequestContext[Any, Any], approvals: Approvals, ident: str) -> VoteQuestion | None:
         """Make the question to the sender of a request; ``None`` where that person may not decide, or not this way."""
-        by = self._find_principal(ctx)
+        by = self._find_principal(ctx) if can_ask(ctx) else None
         if by is None:
             return None
         try:
@@ -107,22 +105,6 @@ class VoteDesk:
             return False
         return True
 
-    async def elicit(self, ctx: ServerRequestContext[Any, Any], question: VoteQuestion) -> object:
-        """Ask a client of the older protocol, and return what it answers; ``None`` for nothing.
-
-        A newer client is asked by the answer to its call.
-        """
-        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or not has_forms(ctx):
-            return None
-        with anyio.move_on_after(_ANSWER_SECONDS):
-            try:
-                result = await ctx.session.elicit_form(question.message, dict(question.form), ctx.request_id)
-            except Exception as error:  # noqa: BLE001 - a client that cannot be asked leaves the call held
-                logger.info("an MCP client could not be asked: %s", type(error).__name__)
-                return None
-            return result.content if result.action == "accept" else None
-        return None
-
     def _find_principal(self, ctx: ServerRequestContext[Any, Any]) -> str | None:
         # Never without HTTP: there nobody signs in, and whoever answers may be the agent.
         if self.principal is None or ctx.request is None:
@@ -135,10 +117,11 @@ class VoteDesk:
         return name if isinstance(name, str) and name else None
 
 
-def has_forms(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Return whether a client shows forms to its user."""
+def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Return whether the client can be asked by the protocol: it is new enough, and shows forms to its user."""
     capabilities = ctx.session.client_capabilities
-    return capabilities is not None and capabilities.elicitation is not None
+    has_forms = capabilities is not None and capabilities.elicitation is not None
+    return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS and has_forms
 
 
 def _make_question(approval: Approval) -> VoteQuestion | None:

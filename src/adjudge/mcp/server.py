@@ -29,7 +29,7 @@ from adjudge.errors import UsageError
 from adjudge.guards.tool_guard.call import ToolCall, ToolVerdict, shorten_id
 from adjudge.guards.tool_guard.guard import NOT_CHECKED, WITHHELD, ToolGuard
 from adjudge.hooks import logger
-from adjudge.mcp.elicited_votes import FindPrincipal, VoteDesk, VoteQuestion, has_forms
+from adjudge.mcp.elicited_votes import FindPrincipal, VoteDesk, VoteQuestion, can_ask
 from adjudge.mcp.results import CALL_META, DescriptionScreen, ResultScreen, dump, refuse
 
 IdentifyClient = Callable[[ServerRequestContext[Any, Any]], str | None]
@@ -298,11 +298,10 @@ class _Checkpoint:
         question = await self._votes.ask(ctx, approvals, approval_id)
         if question is None:
             return verdict, None
-        if request.seen is not None:  # what the question showed that this request brings the answer to
-            seen, answer = request.seen, request.answer
-        else:
-            seen, answer = question.seen, await self._votes.elicit(ctx, question)
-        if not await self._votes.take(ctx, approvals, approval_id, seen=seen, answer=answer):
+        # The answer to this call asks. Only the request that brings the answer back can vote: its sign-in is known.
+        if request.seen is None or not await self._votes.take(
+            ctx, approvals, approval_id, seen=request.seen, answer=request.answer
+        ):
             return verdict, question
         return await self.guard.resume(call), None
 
@@ -315,7 +314,7 @@ class _Checkpoint:
         vote: VoteQuestion | None,
     ) -> HandlerResult:
         """Ask the client to send the call again, by its protocol where it can, and otherwise in words."""
-        if request.rounds < _MOST_ROUNDS and not request.is_declined and _can_ask(ctx):
+        if request.rounds < _MOST_ROUNDS and not request.is_declined and can_ask(ctx):
             text = f"{verdict.message} {_LOOK_AGAIN}" if vote is None else vote.message
             form = _FORM if vote is None else dict(vote.form)
             question = {
@@ -374,11 +373,6 @@ class _Checkpoint:
         return sent
 
 
-def _can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Return whether the client can be asked by the protocol: it is new enough, and shows forms to its user."""
-    return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS and has_forms(ctx)
-
-
 # ---------------------------------------------------------------- the extension
 
 
@@ -388,9 +382,8 @@ class GateExtension(Extension):
     A call runs once if the guard allows it. A refused call is answered with an error result that the model reads. If
     people have to decide, the call is held under a random id of ours. A client of protocol 2026-07-28 that can ask its
     user gets an ``InputRequiredResult`` and sends the call again; its user's answer approves nothing, unless
-    ``principal`` knows that user. An older client
-    is told in words how to repeat the call. With ``match="content"`` of the guard, the agent just makes the same call
-    again.
+    ``principal`` knows that user. An older client is told in words how to repeat the call. With ``match="content"`` of
+    the guard, the agent just makes the same call again.
 
     A repeated call is recognised only from the same client: the signed-in principal, or without sign-in the same
     connection. Over HTTP with neither, tools that people may have to decide about are refused.
@@ -408,9 +401,9 @@ class GateExtension(Extension):
             then calls that were held are found again after a restart.
         media: Names of tools whose images, audio and binary resources may reach the agent; of others they are withheld.
         principal: Names the person who signed in to send a request over HTTP, as the gates' ``approvers`` do. Where
-            that person is an approver of a held call, the client's form asks for their vote, and it counts. Return a
-            name only for a sign-in that a person does, such as a token with ``auth_time``: an agent with the same token
-            can answer the form. Without it no answer in a form counts.
+            that person is an approver of a held call, the form of a client of protocol 2026-07-28 asks for their vote,
+            and it counts. Return a name only for a sign-in that a person does, such as a token with ``auth_time``: an
+            agent with the same token can answer the form. Without it no answer in a form counts.
     """
 
     identifier = "dev.adjudge/gate"
