@@ -42,7 +42,8 @@ def digest_shown(approval: Approval) -> str:
         approval: The request.
     """
     names = ("id", "message", "reason", "content", "subject", "result_id", "outcome", "request", "gate", "first_said")
-    members = {name: getattr(approval, name) for name in names}
+    # Whoever answers an audit is not told which result it is about, as that would tell one that was planted.
+    members = {name: getattr(approval, name) for name in names if not (approval.audit and name == "result_id")}
     results = {"result": approval.result, "first": approval.first}
     members |= {name: None if result is None else result.to_dict() for name, result in results.items()}
     # Only where there are any: requests that were made before they were kept have the same digest as then.
