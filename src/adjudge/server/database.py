@@ -1,4 +1,4 @@
-"""The server's own tables, in the ledger's database: keys, accounts, sessions, answers, and who read which verdicts.
+"""The server's own tables, in the ledger's database: keys, accounts, sessions, and answers that are kept.
 
 They change through ``Ledger.transact``, so that any number of servers on one database see the same, and a key that was
 revoked is revoked everywhere.
@@ -29,8 +29,6 @@ ANSWERS = "adjudge_server_answers"
 
 SECRETS = "adjudge_server_secrets"
 
-VERDICT_READS = "adjudge_server_verdict_reads"
-
 
 T = TypeVar("T")
 
@@ -46,7 +44,6 @@ def make_tables() -> MetaData:
     _describe_sessions(tables)
     _describe_answers(tables)
     _describe_secrets(tables)
-    _describe_verdict_reads(tables)
     return tables
 
 
@@ -121,20 +118,6 @@ def _describe_secrets(tables: MetaData) -> None:
         tables,
         Column("name", Text, primary_key=True),
         Column("secret", Text, nullable=False),
-        sqlite_strict=True,
-    )
-
-
-def _describe_verdict_reads(tables: MetaData) -> None:
-    from sqlalchemy import Column, Table, Text
-
-    Table(
-        VERDICT_READS,
-        tables,
-        Column("rater", Text, primary_key=True),
-        # Both are digests of ids; an empty one of a case stands for every case of the run.
-        Column("run", Text, primary_key=True),
-        Column("case_digest", Text, primary_key=True),
         sqlite_strict=True,
     )
 
