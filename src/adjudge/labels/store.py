@@ -223,6 +223,15 @@ def read_case_labels(path: Path, case: str) -> list[Label]:
         store.close()
 
 
+def read_labelled_cases(path: Path) -> frozenset[str]:
+    """Read which cases were ever labelled, also where that was taken back; as ``read_case_labels`` reads."""
+    store = LabelStore(path, mode="look")
+    try:
+        return store.list_labelled()
+    finally:
+        store.close()
+
+
 _KIND = FileKind(
     schema=SCHEMA,
     tables=_TABLES,
@@ -411,6 +420,11 @@ class LabelStore:
     def list_open(self, rater: str, mode: LabelMode, *, per_case: int) -> list[str]:
         """List the cases that a rater may still be asked about, and whose verdict they have not seen."""
         return [row[0] for row in self._file.ask(_OPEN, rater=rater, mode=mode, per_case=per_case)]
+
+    def list_labelled(self) -> frozenset[str]:
+        """List the cases that somebody ever labelled or settled, also where that was taken back."""
+        query = "SELECT DISTINCT case_id FROM events WHERE action IN ('label', 'import')"
+        return frozenset(row[0] for row in self._file.ask(query))
 
     def was_seen(self, case: str, rater: str, part: str) -> bool:
         """Return whether a rater was shown something of a case."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from adjudge.dataset.label import Label
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import show
 from adjudge.labels.source import STORE_FILE
+from adjudge.labels.store import read_labelled_cases
 from adjudge.measurement.call_rates import CallRates, make_call_rates
 from adjudge.measurement.limit import LabelDraw, LimitKind
 from adjudge.measurement.look_record import needs_look_record, write_look_record
@@ -116,12 +118,23 @@ class RunLibrary:
         alike = [run for run in runs if run.name == name or (dataset and run.dataset == dataset)]
         return sorted(alike, key=lambda run: run.created_at, reverse=True)
 
-    def load_report(self, name: str, *, most_cases: int = 0) -> LabelledReport:
-        """Make the report of a run, with what people said of it; raises ``Problem`` as ``open`` does."""
+    def list_labelled(self, name: str) -> frozenset[str]:
+        """List the cases of a run that somebody ever labelled in its own queue; none where its file cannot be read."""
+        place = self.find(name) / STORE_FILE
+        with suppress(UsageError):
+            if place.is_file():
+                return read_labelled_cases(place)
+        return frozenset()
+
+    def load_report(self, name: str, *, most_cases: int = 0, measured: bool = True) -> LabelledReport:
+        """Make the report of a run, with what people said of it unless ``measured`` is false.
+
+        Raises ``Problem`` as ``open`` does.
+        """
         return self.keep(
-            ("report", name, most_cases),
+            ("report", name, most_cases, measured),
             [self.find(name)],
-            lambda: self._make_report(name, most_cases),
+            lambda: self._make_report(name, most_cases, measured=measured),
             lasts=lambda made: made.report.about.status == "finished",
         )
 
@@ -208,10 +221,10 @@ class RunLibrary:
             return True
         return not all(needs_look_record(run, difference.draw, difference.limit) for run in (before, after))
 
-    def _make_report(self, name: str, most_cases: int) -> LabelledReport:
+    def _make_report(self, name: str, most_cases: int, *, measured: bool) -> LabelledReport:
         with self.open(name) as run:
             try:
-                labels, measurement, remark = self._measure(run)
+                labels, measurement, remark = self._measure(run) if measured else ((), None, "")
                 report = make_report(run, most_cases=most_cases, labels=labels, measurement=measurement)
             except UsageError as error:
                 raise self.explain(error, run.folder) from None

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from adjudge import Approvals, Ledger
+from adjudge import Approvals, Client, Ledger
+from adjudge.guards import digest_shown
 from kit.approval_pages import CONFIG, list_queue, make_request
 from kit.audited import Reporting, make_gate
 from kit.markup import Reader
@@ -192,5 +193,9 @@ def test_programs_find_and_answer_audits_over_http(server: RunningServer):
     assert ident in [row["id"] for row in rows]
     audit = client.get(f"/v1/approvals/{ident}").json()
     assert (audit["content"], audit["result"], audit["score"], audit["reason"]) == ("Over HTTP.", None, None, "")
+    # They would tell one that was planted: its result is as old as it is.
+    for members in (audit, rows[-1]):
+        assert (members["result_id"], members["seq"]) == ("", None)
+    assert digest_shown(Client(server.url, key=key).approvals().get_sync(ident)) == audit["shown"]
     vote = {"approved": True, "seen": audit["shown"]}
     assert client.post(f"/v1/approvals/{ident}/votes", json=vote).json()["status"] == "approved"

@@ -95,6 +95,12 @@ def test_two_people_label_blind_and_the_page_says_who_is_wrong(server: RunningSe
     assert (rates.people, rates.agreed.of, rates.not_blind) == (("Ana", "Ben"), len(CALLS), 0)
     assert sentence in read(ana, "/runs/calls/calls")
     assert 'href="/runs/calls/calls"' in read(ana, "/runs/calls")
+    programs = server.open_client(key=server.make_key("label", rater="Ben"))
+    read(server.sign_in("Ben"), "/runs/calls/calls")
+    with open_run(folder / "runs" / "calls") as run:
+        case = next(iter(run.items())).case.id
+    label = programs.post("/v1/labels/calls/labels", json={"case": case, "value": True}).json()
+    assert label["blind"] is False, "they would see the figures move"
 
 
 def test_without_labels_the_page_says_what_is_missing(server: RunningServer):

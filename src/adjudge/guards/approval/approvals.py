@@ -28,7 +28,7 @@ from adjudge.guards.approval.approval import (
     is_due,
     read_name,
 )
-from adjudge.guards.approval.completeness import Gap, digest_shown, find_gaps
+from adjudge.guards.approval.completeness import Gap, digest_recorded, find_gaps
 from adjudge.guards.approval.decided import find_decided, find_reasons
 from adjudge.guards.approval.figures import FigureCounter, ReviewerFigures
 from adjudge.guards.approval.listed import RequestFilters, find_listed_status
@@ -671,7 +671,7 @@ class Approvals:
 
     async def _was_changed(self, approval: Approval) -> bool:
         recorded = await self._look_up(partial(read_shown, approval=approval))
-        return recorded is None or recorded != digest_shown(approval)
+        return recorded is None or recorded != digest_recorded(approval)
 
     async def compute_figures(self, by: str, *, since: datetime | None = None) -> ReviewerFigures:
         """Compute how one reviewer decided, from the ledger; votes ``since`` a time, or all.

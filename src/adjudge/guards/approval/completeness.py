@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
@@ -36,11 +36,17 @@ def digest_shown(approval: Approval) -> str:
     """Digest all that a request shows, as sorted JSON: message, content, task, context, result, what they are bound to.
 
     Who may decide and how many of them is not in it: the ledger's entry says that in full, and ``wait`` compares it.
-    The ledger's entry of the request holds it, and a page sends back the digest of what it showed.
+    A page sends back the digest of what it showed. Whoever answers an audit is not told which result it is about, as
+    that would tell an audit that was planted.
 
     Args:
         approval: The request.
     """
+    return digest_recorded(replace(approval, result_id="") if approval.audit else approval)
+
+
+def digest_recorded(approval: Approval) -> str:
+    """Digest a request as the ledger's entry of it does: as ``digest_shown``, and an audit with its result's id."""
     names = ("id", "message", "reason", "content", "subject", "result_id", "outcome", "request", "gate", "first_said")
     members = {name: getattr(approval, name) for name in names}
     results = {"result": approval.result, "first": approval.first}
@@ -69,7 +75,7 @@ def find_gaps(
     if recorded is None:
         problem = "The ledger does not say what people are shown: the entry of the request was erased."
         gaps.append(Gap(kind="unconfirmed", what=problem, remedy=_AGAIN))
-    elif recorded != digest_shown(approval):
+    elif recorded != digest_recorded(approval):
         problem = "What is stored is not what the ledger says people were asked: it was changed since."
         gaps.append(Gap(kind="changed", what=problem, remedy="Deny it, and find out who can write to the database."))
     return tuple([gap for gap in gaps if gap is not None])

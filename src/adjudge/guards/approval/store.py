@@ -12,7 +12,7 @@ from adjudge.errors import LedgerError, RefusedBecause, UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval, Vote, expire, is_due
-from adjudge.guards.approval.completeness import digest_shown, find_gaps
+from adjudge.guards.approval.completeness import digest_recorded, digest_shown, find_gaps
 from adjudge.guards.approval.listed import (
     CLOSING_SCHEMA,
     OPEN,
@@ -100,7 +100,7 @@ def make_requested_entry(approval: Approval, result: JudgeResult, pending: Pendi
     payload |= {name: to_plain(getattr(approval, name)) for name in names}
     payload |= {"request": approval.request, "has_content": approval.content is not None}
     payload |= {"pending": pending.digest} if pending is not None else {}
-    payload |= {"shown": digest_shown(approval)}
+    payload |= {"shown": digest_recorded(approval)}
     kind = AUDIT_REQUESTED if approval.audit else "approval.requested"
     return ApprovalEntry(kind=kind, payload=payload, quoting={"message": approval.message})
 
@@ -430,11 +430,10 @@ class ApprovalTransaction:
         if not given_vote.approved and not approval.audit:
             return None
         recorded = read_shown(self.transaction.connection, approval)
-        current = digest_shown(approval)
         # The tables can be written by others: what people read there must be what the ledger says they were asked.
-        if recorded is not None and recorded != current:
+        if recorded is not None and recorded != digest_recorded(approval):
             return "changed"
-        if given_vote.seen is not None and given_vote.seen != current:
+        if given_vote.seen is not None and given_vote.seen != digest_shown(approval):
             return "changed"
         if not given_vote.require_complete:
             return None

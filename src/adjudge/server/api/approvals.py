@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query
 from pydantic import Field
@@ -99,7 +100,7 @@ async def list_approvals(  # noqa: PLR0917 - each is a member of the query
             wanted = None if status == "all" else status
             ids, total = await _find_listed(state, caller, wanted, filters, q, limit, audits=audits)
     approvals = await state.approvals.load_several(ids[:limit])
-    rows = [approval.to_dict() for approval in approvals]
+    rows = [_describe(approval) for approval in approvals]
     return answer({"schema": "adjudge/approvals/1", "approvals": rows, "total": total})
 
 
@@ -127,7 +128,7 @@ async def _find_listed(  # noqa: PLR0917 - each is a part of the request
 async def get_approval(approval: str, state: CurrentState, caller: Looking) -> Response:
     """One request, with the votes that counted; ``shown`` is the digest that a vote sends back as ``seen``."""
     request = await find_approval(approval, state, caller)
-    return answer({**request.to_dict(), "shown": digest_shown(request)})
+    return answer({**_describe(request), "shown": digest_shown(request)})
 
 
 @router.post("/approvals/{approval}/votes")
@@ -159,7 +160,15 @@ async def vote(approval: str, body: VoteBody, state: CurrentState, caller: Decid
         raise Problem(status, flatten(str(error), 500), code=error.because, argument=error.argument) from None
     except UsageError as error:
         raise Problem(422, flatten(str(error), 500), code="usage", argument=error.argument) from None
-    return answer(request.to_dict())
+    return answer(_describe(request))
+
+
+def _describe(approval: Approval) -> dict[str, Any]:
+    """Describe a request; an audit without the id of its result and without its place in the ledger.
+
+    Both would tell an audit that was planted: its result is as old as itself, and no decision's entry comes before it.
+    """
+    return (replace(approval, result_id="", seq=None) if approval.audit else approval).to_dict()
 
 
 def can_see(approval: Approval | QueuedRequest | RequestSummary, caller: Caller) -> bool:

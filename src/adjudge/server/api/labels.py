@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from adjudge.labels.queue import LONGEST_COMMENT, LabelQueue
 from adjudge.server.api.endpoint import StrictModel, answer, make_router
+from adjudge.server.blind_cases import note_earlier
 from adjudge.server.caller import Caller, require
 from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState
@@ -62,6 +63,7 @@ async def draw_next(run: str, body: NextBody, state: CurrentState, caller: Label
 async def record_label(run: str, body: LabelBody, state: CurrentState, caller: Labelling) -> Response:
     """Keep what the caller says of a case; it replaces what they said before."""
     rater = name_rater(caller)
+    await note_earlier(state, rater, run, body.case)
     label = await state.use_queue(
         run,
         lambda queue: queue.record(
@@ -105,6 +107,7 @@ async def get_progress(run: str, state: CurrentState, caller: Labelling) -> Resp
 async def settle_difference(run: str, body: LabelBody, state: CurrentState, caller: Settling) -> Response:
     """Settle what people differ about; it decides over all other labels of the case."""
     rater = name_rater(caller)
+    await note_earlier(state, rater, run, body.case)
     label = await state.use_queue(
         run,
         lambda queue: queue.adjudicate(

@@ -35,5 +35,6 @@ async def list_runs(state: CurrentState, _caller: Reading) -> Response:
 async def report_run(request: Request, run: str, state: CurrentState, caller: Reading) -> Response:
     """The report of a run, as ``adjudge report RUN --json`` writes it."""
     labelled = await asyncio.to_thread(state.library.load_report, run, most_cases=MOST_CASES)
-    await note_read(request, caller, run, [case.id for case in labelled.report.shown], labels=True)
+    cases = {case.id for case in labelled.report.shown} | {label.case for label in labelled.labels}
+    await note_read(request, caller, run, cases, labels=True, whole=True)
     return answer(labelled.report.to_dict())

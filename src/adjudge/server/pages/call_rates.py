@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.report.call_rates_document import make_call_rates_document
-from adjudge.server.blind_cases import find_withheld, note_figures
+from adjudge.server.blind_cases import find_withheld, note_listed
 from adjudge.server.pages.page import Context, show_page
 from adjudge.server.pages.runs import Reader
 from adjudge.server.state import CurrentPageState
@@ -26,6 +26,6 @@ async def show_call_rates(request: Request, run: str, state: CurrentPageState, c
         rates, remark = await asyncio.to_thread(state.library.load_call_rates, run)
         context["remark"] = remark
         if rates is not None:
-            await note_figures(request, caller, run)
+            await note_listed(request, caller, run, (), withheld=withheld, tells=False)
             context["document"] = make_call_rates_document(rates)
     return await show_page(request, "call_rates.html", context, caller=caller)

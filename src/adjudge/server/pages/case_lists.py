@@ -60,12 +60,14 @@ class RunList:
         """Return whether any filter is set."""
         return any(value for name, value in self.values.items() if name != "order")
 
-    def list_places(self, run: Run, differing: Mapping[int, str], withheld: frozenset[str]) -> list[int]:
-        """List the places of the cases; those that are withheld come last, or not at all.
+    @property
+    def tells_verdicts(self) -> bool:
+        """Return whether being in the list, or one's place in it, says something of a case's verdict."""
+        return self._filters.tells_verdicts or bool(self.differ) or self.order != "data"
 
-        Being in a list of failed cases, or before another in the order of scores, would tell their verdicts.
-        """
-        filters = CaseFilters(
+    @property
+    def _filters(self) -> CaseFilters:
+        return CaseFilters(
             outcome=self.outcome,
             reason=self.reason,
             group=self.group,
@@ -74,6 +76,13 @@ class RunList:
             split=self.split,
             order=self.order,
         )
+
+    def list_places(self, run: Run, differing: Mapping[int, str], withheld: frozenset[str]) -> list[int]:
+        """List the places of the cases; those that are withheld come last, or not at all.
+
+        Being in a list of failed cases, or before another in the order of scores, would tell their verdicts.
+        """
+        filters = self._filters
         places = list_places(run, filters)
         if self.differ:
             places = [place for place in places if differing.get(place) == self.differ]
@@ -242,15 +251,18 @@ class Compared:
     """The reason why what people said is left out, where it is."""
 
 
-def load_comparison(library: RunLibrary, a: str, b: str) -> Compared:
-    """Compare two runs; raises ``Problem`` for what cannot be compared (409) and for a run that is not here (404)."""
+def load_comparison(library: RunLibrary, a: str, b: str, *, measured: bool = True) -> Compared:
+    """Compare two runs, with what people said of them unless ``measured`` is false.
+
+    Raises ``Problem`` for what cannot be compared (409) and for a run that is not here (404).
+    """
     folders = [library.find(a), library.find(b)]
 
     def compare() -> Compared:
         with library.open(a) as before, library.open(b) as after:
             try:
                 diff, cases = diff_cases(before, after)
-                diff, remark = library.measure_diff(diff, before, after)
+                diff, remark = library.measure_diff(diff, before, after) if measured else (diff, "")
             except UsageError as error:
                 detail = str(error).replace(f"{folders[1]}", b).replace(f"{folders[0]}", a)
                 raise Problem(409, flatten(detail, 500), code="unreadable_run") from None
@@ -262,7 +274,7 @@ def load_comparison(library: RunLibrary, a: str, b: str) -> Compared:
             return Compared(diff=replace(diff, **named), cases=cases, remark=remark)
 
     return library.keep(
-        ("comparison", a, b),
+        ("comparison", a, b, measured),
         folders,
         compare,
         lasts=lambda made: made.diff.before.status == made.diff.after.status == "finished",

@@ -18,11 +18,11 @@ from adjudge.report.paired_cases import pair_case, pair_cases
 from adjudge.report.render import render_diff_html
 from adjudge.report.run_diff import ComparedCase, Diff
 from adjudge.runs.folder import Run
-from adjudge.server.blind_cases import find_withheld, note_read
+from adjudge.server.blind_cases import find_withheld, note_listed, note_read
 from adjudge.server.pages.case_lists import Compared, ComparedFilters, ComparedList, link_case, load_comparison
 from adjudge.server.pages.page import Context, redirect, show_page
 from adjudge.server.pages.paging import Number, cut_page, write_address
-from adjudge.server.pages.runs import Reader, send_file, view_runs, withhold_entry
+from adjudge.server.pages.runs import Reader, can_be_measured, send_file, view_runs, withhold_entry
 from adjudge.server.problem import Problem
 from adjudge.server.run_library import RunLibrary
 from adjudge.server.state import CurrentPageState, PageState
@@ -48,7 +48,7 @@ async def show_comparison(
     withheld = await find_withheld(request, caller, filters.a) | await find_withheld(request, caller, filters.b)
     context, shown = await asyncio.to_thread(_collect, state, filters, page, withheld)
     for name in (filters.a, filters.b):
-        await note_read(request, caller, name, shown)
+        await note_listed(request, caller, name, shown, withheld=withheld, tells=filters.tells_verdicts)
     context["has_labels"] = caller.may("label") and caller.rater is not None
     return await show_page(request, "compare.html", context, caller=caller)
 
@@ -83,7 +83,7 @@ async def send_comparison(
 
     text, cases = await asyncio.to_thread(draw)
     for name in (filters.a, filters.b):
-        await note_read(request, caller, name, cases)
+        await note_read(request, caller, name, cases, whole=True)
     return send_file(f"{filters.a}-{filters.b}.html", text)
 
 
@@ -91,6 +91,9 @@ def _collect(state: PageState, filters: ComparedList, page: int, withheld: froze
     """Collect what the page shows, and list the cases whose verdicts are among it."""
     library = state.library
     compared = load_comparison(library, filters.a, filters.b)
+    is_measured = not _has_figures(compared.diff) or can_be_measured(library, withheld, filters.a, filters.b)
+    if not is_measured:
+        compared = load_comparison(library, filters.a, filters.b, measured=False)
     diff = compared.diff
     ends = {"a": filters.a, "b": filters.b}
 
@@ -116,6 +119,7 @@ def _collect(state: PageState, filters: ComparedList, page: int, withheld: froze
         "listed": listed,
         "entries": entries,
         "withheld": len(withheld),
+        "is_measured": is_measured,
         "picks": _list_picks(compared, filters),
         "criteria": list(diff.criteria),
         "verdicts": ("first", "second", "tie", "undecided") if diff.pairs else ("passed", "not", "failed", "undecided"),
@@ -124,6 +128,15 @@ def _collect(state: PageState, filters: ComparedList, page: int, withheld: froze
         "first_words": dict(list_kinds(diff)),
     }
     return context, [case.change.case for case in listed.rows if case.change.case not in withheld]
+
+
+def _has_figures(diff: Diff) -> bool:
+    """Return whether a comparison has figures of labels and verdicts, and not only how many labels are missing."""
+    return (
+        diff.measured is not None
+        or diff.judges is not None
+        or (diff.systems is not None and diff.systems.rate is not None)
+    )
 
 
 def _make_entry(

@@ -18,6 +18,7 @@ from adjudge.labels.queue import LONGEST_COMMENT, LabelQueue
 from adjudge.labels.source import find_store
 from adjudge.labels.task import LabelTask, UndoneAnswer
 from adjudge.server.api.labels import name_rater
+from adjudge.server.blind_cases import note_earlier, note_read
 from adjudge.server.caller import Caller, require
 from adjudge.server.pages.label_view import (
     ANSWERS,
@@ -217,6 +218,7 @@ async def take_answer(
         )
 
     try:
+        await note_earlier(state, rater, run, form.case)
         await state.use_queue(run, keep)
     except Problem as problem:
         context = await view_case(run, state, caller, OpenedQuery()) | {
@@ -258,6 +260,7 @@ async def view_others(
 
 
 async def view_differences(
+    request: Request,
     run: str,
     state: CurrentState,
     caller: Settling,
@@ -288,7 +291,11 @@ async def view_differences(
             "typed": "",
         }
 
-    return await state.use_queue(run, show)
+    context = await state.use_queue(run, show)
+    if verdict and isinstance(context["task"], LabelTask):
+        # In this run the queue has remembered it; the case may be theirs in the other runs of the data set too.
+        await note_read(request, caller, run, [context["task"].case])
+    return context
 
 
 @router.post("/labels/{run}/differences", include_in_schema=False)
@@ -319,10 +326,11 @@ async def settle_difference(
         )
 
     try:
+        await note_earlier(state, rater, run, form.case)
         await state.use_queue(run, keep)
     except Problem as problem:
         shown = {"case": form.case, "criterion": form.criterion or None}
-        context = await view_differences(run, state, caller, DifferencesQuery(**shown)) | {
+        context = await view_differences(request, run, state, caller, DifferencesQuery(**shown)) | {
             "error": str(problem.detail),
             "typed": form.comment,
         }

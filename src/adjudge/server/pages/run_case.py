@@ -29,7 +29,7 @@ from adjudge.report.judgement import list_findings, list_quotations
 from adjudge.result import JudgeResult
 from adjudge.runs.folder import Run
 from adjudge.runs.item import RunItem, encode_result
-from adjudge.server.blind_cases import find_withheld, note_read
+from adjudge.server.blind_cases import find_withheld, note_listed, note_read
 from adjudge.server.caller import Caller, require
 from adjudge.server.pages.case_lists import (
     ComparedFilters,
@@ -141,7 +141,12 @@ async def show_case(
     for name in {compared.a, compared.b} - {run, ""}:
         withheld |= await find_withheld(request, caller, name)
     visit = CaseVisit(run=run, id=id, place=place, beside=beside, filters=filters, compared=compared, withheld=withheld)
-    context, case = await asyncio.to_thread(_collect, state, visit)
+    context, case, walk = await asyncio.to_thread(_collect, state, visit)
+    # It says how long the list is that its reader comes from, and which cases are beside this one in it.
+    tells = compared.tells_verdicts if compared.a and compared.b else filters.is_narrowed
+    beside_it = [neighbour[1] for neighbour in (walk.previous, walk.following) if neighbour is not None]
+    for name in {run, compared.a, compared.b} - {""}:
+        await note_listed(request, caller, name, beside_it if tells else [], withheld=withheld, tells=tells)
     if case in withheld:
         return await show_page(request, "case_withheld.html", context, caller=caller)
     await note_read(request, caller, run, [case], labels=True)
@@ -166,19 +171,20 @@ async def look_at_case(
 # ---------------------------------------------------------------- what is shown
 
 
-def _collect(state: PageState, visit: CaseVisit) -> tuple[Context, str]:
+def _collect(state: PageState, visit: CaseVisit) -> tuple[Context, str, Walk]:
     with state.library.open(visit.run) as run:
         items = _read_case(run, visit)
         case = items[0].case
+        walk = _find_walk(state, visit, run, items[0])
         context: Context = {
             "name": visit.run,
             "case": case.id,
             "texts": [(part, _cut(text), len(text)) for part, text in _list_texts(case)],
-            "walk": _find_walk(state, visit, run, items[0]),
+            "walk": walk,
         }
         if case.id in visit.withheld:
-            return context, case.id
-        return context | _collect_judged(state, visit, items), case.id
+            return context, case.id, walk
+        return context | _collect_judged(state, visit, items), case.id, walk
 
 
 def _read_case(run: Run, visit: CaseVisit) -> list[RunItem]:

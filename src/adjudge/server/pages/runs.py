@@ -17,12 +17,12 @@ from adjudge.report.document import CaseEntry, Document, Words
 from adjudge.report.render import render_html
 from adjudge.report.run_document import make_run_document, make_run_entry
 from adjudge.report.summary import label_items
-from adjudge.server.blind_cases import find_withheld, note_read
+from adjudge.server.blind_cases import find_withheld, note_listed, note_read
 from adjudge.server.caller import Caller, require
 from adjudge.server.pages.case_lists import RunFilters, RunList, link_case
 from adjudge.server.pages.page import Context, add_page, show_page
 from adjudge.server.pages.paging import Number, Word, choose_word, cut_page, write_address
-from adjudge.server.run_library import LabelledReport
+from adjudge.server.run_library import LabelledReport, RunLibrary
 from adjudge.server.state import CurrentPageState, PageState
 from adjudge.templates.environment import quote_segment
 
@@ -74,7 +74,8 @@ async def send_report(request: Request, run: str, state: CurrentPageState, calle
     labelled = await asyncio.to_thread(state.library.load_report, run, most_cases=MOST_CASES)
     text = await asyncio.to_thread(render_html, labelled.report)
     # Who has the file can read all of it, before they label.
-    await note_read(request, caller, run, [case.id for case in labelled.report.shown], labels=True)
+    cases = {case.id for case in labelled.report.shown} | {label.case for label in labelled.labels}
+    await note_read(request, caller, run, cases, labels=True, whole=True)
     return send_file(f"{run}.html", text)
 
 
@@ -91,7 +92,7 @@ async def show_run(
     """Show the report of a run as a page, and a page of the list of its cases."""
     withheld = await find_withheld(request, caller, run)
     context, shown = await asyncio.to_thread(_collect_run, state, run, filters, page, withheld)
-    await note_read(request, caller, run, shown)
+    await note_listed(request, caller, run, shown, withheld=withheld, tells=filters.tells_verdicts)
     context["has_labels"] = caller.may("label") and caller.rater is not None
     return await show_page(request, "run.html", context, caller=caller)
 
@@ -100,7 +101,8 @@ def _collect_run(
     state: PageState, name: str, filters: RunList, page: int, withheld: frozenset[str]
 ) -> tuple[Context, list[str]]:
     """Collect what the page of a run shows, and list the cases whose verdicts are among it."""
-    labelled = state.library.load_report(name)
+    is_measured = can_be_measured(state.library, withheld, name)
+    labelled = state.library.load_report(name, measured=is_measured)
     document: Document = make_run_document(labelled.report)
     differing = list_differing(labelled)
 
@@ -134,6 +136,7 @@ def _collect_run(
         "listed": listed,
         "entries": entries,
         "withheld": len(withheld),
+        "is_measured": is_measured,
         "total": report.cases,
         "outcomes": [(outcome, count) for outcome, count in report.case_outcomes.items() if count],
         "links": {
@@ -147,6 +150,14 @@ def _collect_run(
         "trend": state.library.list_alike(name)[:MOST_TREND],
     }
     return context, shown
+
+
+def can_be_measured(library: RunLibrary, withheld: frozenset[str], *runs: str) -> bool:
+    """Return whether figures of labels and verdicts may be shown: not if a withheld case is in them.
+
+    Who knows which case another person labels next would read its verdict from how such a figure moves.
+    """
+    return not any(withheld & library.list_labelled(run) for run in runs)
 
 
 def list_differing(labelled: LabelledReport) -> Mapping[int, str]:
