@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -483,42 +483,39 @@ def test_a_case_is_planted_with_a_name_and_a_reason(file: str):
     assert names(complaint(gate.replace(audit=None).plant, "made up", by="ana", reason="why"), "audit")
 
 
-def test_a_webhook_tells_audits_from_requests_that_something_waits_for(file: str):
-    """So that nobody is paged for what nobody waits for."""
+def notify(file: str, work: Callable[[Gate, Approvals], Awaitable[None]]) -> Receiver:
+    """The receiver of the webhook of an audited gate, after an async function has used the gate."""
     receiver = Receiver()
 
     async def go() -> None:
-        async with (
-            serve(receiver),
-            Ledger(file) as ledger,
-            Approvals(ledger, webhook=Webhook(receiver.url, secret=KEY)) as approvals,
-        ):
-            assert await make_gate(ledger, approvals).check("The content.")
-            await answer(approvals, [True])
+        async with serve(receiver):
+            webhook = Webhook(receiver.url, secret=KEY)
+            async with Ledger(file) as ledger, Approvals(ledger, webhook=webhook) as approvals:
+                await work(make_gate(ledger, approvals), approvals)
 
     asyncio.run(go())
+    return receiver
 
-    assert sorted(receiver.events) == [("audit.closed", "approved"), ("audit.requested", "open")]
+
+def test_a_webhook_tells_audits_from_requests_that_something_waits_for(file: str):
+    """So that nobody is paged for what nobody waits for."""
+
+    async def work(gate: Gate, approvals: Approvals) -> None:
+        assert await gate.check("The content.")
+        await answer(approvals, [True])
+
+    assert sorted(notify(file, work).events) == [("audit.closed", "approved"), ("audit.requested", "open")]
 
 
 def test_a_webhook_is_notified_once_of_what_audits_show(file: str):
     """With the sentence and what to do, and nothing of any content; two processes send an alarm under one id."""
-    receiver = Receiver()
 
-    async def go() -> None:
-        async with (
-            serve(receiver),
-            Ledger(file) as ledger,
-            Approvals(ledger, webhook=Webhook(receiver.url, secret=KEY)) as approvals,
-        ):
-            gate = make_gate(ledger, approvals)
-            await label(gate, approvals, [False] * 8)
-            for reader in (gate, gate, make_gate(ledger, approvals)):  # the last one as another process would
-                assert (await reader.read_monitor()).alarm
+    async def work(gate: Gate, approvals: Approvals) -> None:
+        await label(gate, approvals, [False] * 8)
+        for reader in (gate, gate, gate.replace()):  # the last one as another process would
+            assert (await reader.read_monitor()).alarm
 
-    asyncio.run(go())
-
-    sent = [(headers["webhook-id"], verify_webhook(headers, body, KEY)) for headers, body in receiver.got]
+    sent = [(headers["webhook-id"], verify_webhook(headers, body, KEY)) for headers, body in notify(file, work).got]
     alarms = [(ident, event["data"]) for ident, event in sent if event["type"] == "monitor.changed"]
     assert len(alarms) == 2
     assert len({ident for ident, _ in alarms}) == 1

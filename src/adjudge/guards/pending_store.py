@@ -48,5 +48,5 @@ class PendingStore(Asker, Protocol):
         ...
 
     def announce_monitor(self, monitor: Monitor, /) -> None:
-        """Notify whoever is to know of what the audits of a gate show now."""
+        """Notify the webhook, if there is one, of what the audits of a gate show now."""
         ...

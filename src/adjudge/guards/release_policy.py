@@ -21,7 +21,7 @@ from adjudge.formats.files import read_text
 from adjudge.formats.json import read_json
 from adjudge.formats.private_file import write_private
 from adjudge.formats.record import Layout, read_record, write_record
-from adjudge.judges.chain_outcome import SeatRelease, find_release_score
+from adjudge.judges.chain_outcome import SeatRelease, is_released
 from adjudge.judges.description import describe_judge, digest_judge
 from adjudge.ledger.payload import encode_payload
 from adjudge.result import JudgeResult
@@ -156,8 +156,7 @@ class ReleasePolicy:
         the policy of a chain that fails open. Whether the result is of the judge, the rubric and the contents that were
         measured is for the caller to find out.
         """
-        score = find_release_score(result)
-        return score is not None and score >= self.threshold
+        return is_released(result, self.threshold)
 
     def limit_seat(self, judge: Any, /) -> SeatRelease:
         """Return the score from which this judge may decide alone, for ``escalate_below`` of a cascade.

@@ -141,7 +141,8 @@ class _Passes:
 
     passed: dict[str, tuple[object, ...]] = field(default_factory=dict)
     """The call that each decision let pass: its run, its id, and the digest of it as it was to be made."""
-    ran: set[tuple[object, ...]] = field(default_factory=set)
+    executed: set[tuple[object, ...]] = field(default_factory=set)
+    """The calls of these that a hook reported as made."""
     latest: dict[object, datetime] = field(default_factory=dict)
     """When each run last made, or wanted to make, a call."""
 
@@ -171,7 +172,7 @@ async def _read_passes(ledger: Ledger, since: datetime | None) -> _Passes:
         if entry.kind == CALL_PASSED:
             passes.passed[str(decision)] = name
         else:
-            passes.ran.add(name)
+            passes.executed.add(name)
         passes.latest[run] = max(entry.at, passes.latest.get(run, entry.at))
     return passes
 
@@ -241,7 +242,7 @@ def _find_recorded_outcome(
     """
     if made is None:
         return "unknown"
-    if made in passes.ran:
+    if made in passes.executed:
         return "ran"
     arguments = content.get("arguments")
     command = arguments.get("command") if isinstance(arguments, Mapping) else None

@@ -46,8 +46,7 @@ class SeatRelease:
 
     def releases(self, result: JudgeResult) -> bool:
         """Return whether the seat decides; a failure is no release, since no policy promises anything about those."""
-        score = find_release_score(result)
-        return score is not None and score >= self.threshold
+        return is_released(result, self.threshold)
 
 
 class LimitsSeat(Protocol):
@@ -76,6 +75,12 @@ def find_release_score(result: object) -> float | None:
     if isinstance(result, JudgeChainResult) and result.strategy in COUNTING:
         return result.confidence
     return result.score
+
+
+def is_released(result: JudgeResult, threshold: float) -> bool:
+    """Return whether a result passed with at least a threshold's score."""
+    score = find_release_score(result)
+    return score is not None and score >= threshold
 
 
 def find_needed_votes(strategy: Strategy, seats: int, quorum: int | None) -> tuple[int, int]:

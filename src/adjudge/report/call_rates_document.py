@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from adjudge.formats.numbers import format_range, format_rate
-from adjudge.measurement.call_rates import CallRates, Decider, DeciderRates
+from adjudge.measurement.call_rates import CallRates, CallStep, Decider, DeciderRates
 from adjudge.report.document import (
     Block,
     Cell,
@@ -165,9 +165,12 @@ def _make_labelled(rates: CallRates) -> Table:
     return Table(columns=columns, rows=rows, caption="Labelled calls, by what people say of them.")
 
 
+_STEP_WORDS: Mapping[CallStep, str] = {"passed": "lets through", "stopped": "stops", "unknown": "not known"}
+
+
 def _list_labelled(decider: DeciderRates) -> Iterator[tuple[str, dict[str, int]]]:
-    for word, step in (("lets through", "passed"), ("stops", "stopped"), ("not known", "unknown")):
-        row = dict(decider.labelled[step])  # type: ignore[index] - one of its steps
+    for step, word in _STEP_WORDS.items():
+        row = dict(decider.labelled[step])
         if any(row.values()) or step != "unknown":
             yield word, row
 

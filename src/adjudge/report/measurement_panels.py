@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from adjudge.formats.numbers import format_points, format_range, format_rate
 from adjudge.measurement.measurement import Measurement
 from adjudge.report.cases import cut
+from adjudge.report.difference_words import format_points_between
 from adjudge.report.document import (
     Axis,
     Block,
@@ -237,7 +238,7 @@ def _show_bias(bias: Bias, verb: str) -> Table:
             format_rate(kind.judge),
             format_rate(kind.people),
             format_points(kind.difference, sign=True),
-            "" if kind.low is None or kind.high is None else _format_differences(kind.low, kind.high),
+            "" if kind.low is None or kind.high is None else format_points_between(kind.low, kind.high),
             Words(text="more than chance", kind="alarm") if kind.is_shown else None,
         ]
         for kind in bias.kinds[:MOST_ROWS]
@@ -247,10 +248,6 @@ def _show_bias(bias: Bias, verb: str) -> Table:
         f"cases, all {format_count(bias.tests, 'test')} considered (Holm)."
     )
     return Table(columns=columns, rows=rows, caption=caption)
-
-
-def _format_differences(low: float, high: float) -> str:
-    return f"{format_points(low, sign=True)} to {format_points(high, sign=True)}"
 
 
 def _show_estimate(estimate: Estimate | None, *, share: bool) -> Words:
