@@ -18,13 +18,13 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def main(asked: Path, answered: Path) -> None:
+def main(drawn_cases: Path, labelled: Path) -> None:
     """Write a label of each annotator for each case, and the final one where they differ."""
     # Which content was read, and how it was drawn: without these, no rate takes the labels for a random sample.
-    drawn = {row["case"]: {name: row[name] for name in ("subject", "design")} for row in read_lines(asked)}
-    said = [row | drawn[row["case"]] for row in read_lines(HERE / "labels.jsonl") if row["case"] in drawn]
-    answered.write_text("".join(f"{json.dumps(row)}\n" for row in said), encoding="utf-8")
-    print(f"{len(drawn)} cases, {len(said)} labels")
+    drawn = {row["case"]: {name: row[name] for name in ("subject", "design")} for row in read_lines(drawn_cases)}
+    labels = [row | drawn[row["case"]] for row in read_lines(HERE / "labels.jsonl") if row["case"] in drawn]
+    labelled.write_text("".join(f"{json.dumps(row)}\n" for row in labels), encoding="utf-8")
+    print(f"{len(drawn)} cases, {len(labels)} labels")
 
 
 if __name__ == "__main__":

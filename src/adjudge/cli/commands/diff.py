@@ -275,7 +275,9 @@ def _list_unfinished(difference: Diff) -> list[str]:
 
 
 def _describe_unmatched(difference: Diff) -> str:
-    return f"{difference.unmatched_passes:,} cases that passed in RUN1 are gone or changed, so nobody can say"
+    number = difference.unmatched_passes
+    cases = "case that passed in RUN1 is" if number == 1 else "cases that passed in RUN1 are"
+    return f"{number:,} {cases} gone or changed, so nobody can say"
 
 
 def _describe_unfinished(side: DiffSide) -> str:
