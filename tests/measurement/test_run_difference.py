@@ -309,6 +309,16 @@ def test_a_plan_that_cannot_tell_leads_to_a_larger_one(line: Line, systems: tupl
     assert left < len(load_order(systems[0]))
 
 
+def test_a_case_of_the_pair_is_left_until_enough_raters_labelled_it(line: Line, systems: tuple[Run, Run]):
+    """``--per-case 2`` counts nothing that one person alone labelled."""
+    line("plan", "a", "--against", "b", "--within", "20", "--seed", "7")
+    label_planned(*systems)
+    drawn = len(load_order(systems[0]))
+
+    assert f"adjudge label a   ({drawn:,} left)" in line("plan", "a", "--against", "b", "--per-case", "2").out
+    assert "adjudge label" not in line("plan", "a", "--against", "b").out
+
+
 def test_a_baseline_is_used_again_without_its_plan(line: Line, systems: tuple[Run, Run], tmp_path: Path):
     """The plan with the earlier candidate is in the way, and the error says which file that is."""
     line("plan", "a", "--against", "b", "--seed", "7")

@@ -113,7 +113,8 @@ def plan_labels(
             {"--out": out, "--rater": rater, "--labels": labels, "--ignore-groups": ignore_groups or None},
             "is for a plan of one run; label both runs with adjudge label",
         )
-        return _plan_pair(run, against, {"within": half, "expect": expect, "seed": seed}, as_json=as_json)
+        draw = {"within": half, "expect": expect, "seed": seed}
+        return _plan_pair(run, against, draw, per_case=per_case, as_json=as_json)
     from adjudge.labels.case_list import check_list_name, write_case_list
     from adjudge.labels.plan import find_plan_status
     from adjudge.runs.folder import open_run
@@ -137,7 +138,7 @@ def plan_labels(
     return 0
 
 
-def _plan_pair(run: Path, against: Path, draw: Mapping[str, Any], *, as_json: bool) -> int:
+def _plan_pair(run: Path, against: Path, draw: Mapping[str, Any], *, per_case: int, as_json: bool) -> int:
     """Draw the same cases of two runs, or follow the plan that did."""
     from adjudge.labels.plan import find_plan_status, make_paired_plans, read_plan, write_plan
     from adjudge.runs.folder import open_run
@@ -161,7 +162,7 @@ def _plan_pair(run: Path, against: Path, draw: Mapping[str, Any], *, as_json: bo
             write_plan(other, after.folder)
         sides = ((run, before, plan), (against, after, other))
         left = {
-            folder: len(find_plan_status(drawn, _read_labels(opened, None, None)).pending)
+            folder: len(find_plan_status(drawn, _read_labels(opened, None, None), per_case=per_case).pending)
             for folder, opened, drawn in sides
         }
     if as_json:
