@@ -32,10 +32,11 @@ FIRST_RING_SHARE = 3
 """The first ring runs one case of a table in this many of those that the second does, and never less than ``SMALL``."""
 
 EXAMPLES = 25
-"""Examples of a property in the first ring; elsewhere Hypothesis tries 100."""
+"""Examples of a property in the first ring; twice as many in the second, and 100 where ADJUDGE_FULL is 1."""
 
 # The time one example takes says more about the machine than about the code; in CI the same examples run every time.
-settings.register_profile("adjudge", deadline=None, derandomize=CI, print_blob=not CI)
+MOST_EXAMPLES = 100 if FULL else 2 * EXAMPLES
+settings.register_profile("adjudge", max_examples=MOST_EXAMPLES, deadline=None, derandomize=CI, print_blob=not CI)
 settings.register_profile("first ring", parent=settings.get_profile("adjudge"), max_examples=EXAMPLES)
 
 
@@ -50,6 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("first ring" if config.getoption("first_ring") else "adjudge")
     config.addinivalue_line("markers", "matrix: a table of combinations, sampled unless ADJUDGE_FULL is 1")
     config.addinivalue_line("markers", "slow_table: one in three cases of it runs unless ADJUDGE_FULL is 1")
+    config.addinivalue_line("markers", "full: runs only where ADJUDGE_FULL is 1, or where it is asked for by name")
     config.addinivalue_line("markers", "no_cover: not followed by coverage (of pytest-cov, which may be absent)")
     config.addinivalue_line("markers", "integration: needs another process, a browser, a cluster or a database server")
     config.addinivalue_line("markers", "timed: listens on a port of this machine, or lets real time pass")
@@ -126,9 +128,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.integration)
     first = config.getoption("first_ring")
     left_out = {item for item in items if first and any(item.get_closest_marker(name) for name in SECOND_RING)}
-    named = any(argument.endswith("]") for argument in config.args)  # cases that are asked for by name all run
-    if not FULL and not named:
+    if not FULL and not any(argument.endswith("]") for argument in config.args):  # cases asked for by name all run
         left_out |= find_unsampled(items, first=first)
+    if not FULL and not any("::" in argument for argument in config.args):
+        left_out |= {item for item in items if item.get_closest_marker("full")}
     for item in items if first else ():
         try_fewer(item)
     if left_out:

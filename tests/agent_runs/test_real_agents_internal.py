@@ -13,13 +13,12 @@ from adjudge import Rules
 from adjudge.agents import AgentRun, run_agent_sync
 from adjudge.harness.scripted_model import ScriptedModel, ScriptedStep
 from kit.coding_agents import Workplace, make_command, make_workplace
-from kit.environment import FULL
 
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.timed,
     pytest.mark.slow,
-    pytest.mark.skipif(not FULL, reason="the real programs are tried with ADJUDGE_FULL=1"),
+    pytest.mark.full,
 ]
 
 

@@ -385,6 +385,7 @@ NAMED: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("named", NAMED)
 def test_a_suite_that_is_run_from_another_folder_finds_its_modules(line: Line, tmp_path: Path, named: str):
     """They lie beside the file that names them, in pytest's root directory, wherever pytest is started."""

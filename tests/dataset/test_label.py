@@ -148,6 +148,7 @@ def test_a_time_is_compared_in_its_zone():
 # ---------------------------------------------------------------- the file
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("name", ["l.jsonl", "l.json", "l.csv", "l.tsv", "l.jsonl.gz", "l.csv.gz"])
 def test_a_file_is_read_as_it_was_written(name):
     """Every label is equal, in the same order, and only the owner may read the file: it names people."""

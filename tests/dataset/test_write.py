@@ -72,6 +72,7 @@ def draw_cases(draw) -> list[Case]:
     ]
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("name", FORMATS)
 def test_what_is_written_is_read_again(name, require):
     """Every case is equal, in the same order."""

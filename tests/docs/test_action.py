@@ -273,6 +273,7 @@ def test_undecided_is_not_passed(job: Job):
     assert "2 undecided" in job.comments[0]
 
 
+@pytest.mark.full
 def test_the_summary_of_the_job_has_the_report(job: Job):
     """For those who cannot see the comment."""
     job.run()
@@ -280,6 +281,7 @@ def test_the_summary_of_the_job_has_the_report(job: Job):
     assert "50 % of 2 cases passed" in job.summary
 
 
+@pytest.mark.full
 def test_a_token_that_may_not_comment_fails_nothing(job: Job):
     """That of a fork: the job says so, and ends as the run did."""
     job.write_github(refuses=True)
@@ -290,6 +292,7 @@ def test_a_token_that_may_not_comment_fails_nothing(job: Job):
     assert "50 % of 2 cases passed" in job.summary
 
 
+@pytest.mark.full
 def test_without_a_pull_request_nobody_is_written_to(job: Job):
     """On a push there is nothing to comment on."""
     job.event = {}
@@ -298,6 +301,7 @@ def test_without_a_pull_request_nobody_is_written_to(job: Job):
     assert job.github["calls"] == []
 
 
+@pytest.mark.full
 def test_comments_can_be_switched_off(job: Job):
     """For a workflow that reports in its own way."""
     assert job.run(comment="false") == 0
@@ -379,6 +383,7 @@ def test_the_runner_does_not_listen_while_it_is_judged(job: Job):
     assert last == f"::{token}::"
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("target", ["../secrets.jsonl", ".git/config", "other.jsonl"])
 def test_data_is_no_link(job: Job, target: str):
     """A link could lead to credentials, which the report would show."""
@@ -392,6 +397,7 @@ def test_data_is_no_link(job: Job, target: str):
     assert SECRET not in job.comments[0] + job.log
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("data", ["../secrets.jsonl", "./answers.jsonl", "linked/secrets.jsonl", "", "."])
 def test_data_is_a_file_of_the_workspace(job: Job, data: str):
     """Named plainly: neither beside it, nor through a folder that is a link."""
@@ -449,12 +455,14 @@ def test_the_environment_has_the_keys_and_the_report_has_not(job: Job):
     assert SECRET not in report + job.comments[0] + job.log + job.summary
 
 
+@pytest.mark.full
 def test_several_judges_and_arguments_are_lines(job: Job):
     """One judge of a chain on each line, and one argument, with blanks in it."""
     assert job.run(judge="rules", arguments="--on-bad-row\nskip\n\n--repeat\n2\n") == 0
     assert "2 cases passed" in job.comments[0]
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("name", ["", "a b", "x -->", "../x", "x" * 61])
 def test_a_name_is_checked_before_anything_is_written(job: Job, name: str):
     """It stands in a comment, so it must not be able to end it."""
@@ -476,6 +484,7 @@ def test_adjudge_is_installed_from_the_action_itself(job: Job):
     assert " -I -m pip install" in job.log
 
 
+@pytest.mark.full
 def test_a_comment_is_never_too_long(job: Job):
     """GitHub refuses what is longer than 65,536 characters."""
     job.write_data(*[{"id": f"{number} {'é' * 300}", "content": "No. " * 100} for number in range(500)])

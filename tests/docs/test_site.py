@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -164,7 +163,7 @@ def test_the_index_of_the_search_holds_every_word(site: Path):
     assert "reference/adjudge.judges/#adjudge.judges.JudgeChain" in places["JudgeChain"]
 
 
-@pytest.mark.skipif(os.environ.get("ADJUDGE_FULL") != "1", reason="a second build; ADJUDGE_FULL=1 runs it")
+@pytest.mark.full
 def test_what_does_not_exist_fails_the_build(tmp_path: Path):
     """A page, a heading and a name that are not there: the line of each is named, and the build fails."""
     tree = copy_tree(tmp_path)
@@ -228,9 +227,9 @@ def test_search_finds(visit: Visit, word: str, width: int):
         assert page.url.endswith("#adjudge.judges.JudgeChain")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.slow_table
 def test_nothing_is_wider_than_the_window(visit: Visit, width: int, scheme: str):
     """No page scrolls sideways; a wide table or line of code scrolls inside its own box."""
     for path in SHOWN:

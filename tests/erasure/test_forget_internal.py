@@ -111,6 +111,7 @@ async def _list_entries(ledger: Ledger) -> list[Any]:
     return [entry async for entry in ledger.query()]
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize(
     ("about", "other", "chosen"),
     [

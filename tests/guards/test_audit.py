@@ -180,6 +180,7 @@ def test_what_nobody_answers_in_time_is_counted_and_not_taken_for_good(file: str
     assert names(closed.explain(), "6 of 12 audits", "not answered")
 
 
+@pytest.mark.full
 def test_an_alarm_is_raised_and_stays_until_people_begin_anew(url: str):
     """The callback is told once; a reset is recorded with who and why."""
     told: list[str] = []

@@ -20,13 +20,12 @@ from adjudge.cli import main
 from adjudge.harness.installing import MARK, Installation, make_hooks
 from adjudge.harness.scripted_model import ScriptedCall
 from kit.coding_agents import Workplace, make_command, make_rewriting_hooks, make_workplace, type_into
-from kit.environment import FULL
 
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.timed,
     pytest.mark.slow,
-    pytest.mark.skipif(not FULL, reason="the real programs are tried with ADJUDGE_FULL=1"),
+    pytest.mark.full,
 ]
 
 CONFIG = """

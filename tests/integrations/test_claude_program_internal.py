@@ -19,7 +19,6 @@ from adjudge.harness.checking import HookGuard
 from adjudge.harness.scripted_model import ScriptedCall, ScriptedModel
 from kit import docs, house
 from kit.coding_agents import list_results, make_command, make_rewriting_hooks
-from kit.environment import FULL
 from kit.tool_guards import Shop, open_shop
 
 try:
@@ -34,7 +33,7 @@ pytestmark = [
     pytest.mark.timed,
     pytest.mark.slow,
     pytest.mark.skipif(sdk is None, reason="claude-agent-sdk is absent; to have it, install the group claude"),
-    pytest.mark.skipif(not FULL, reason="the real programs are tried with ADJUDGE_FULL=1"),
+    pytest.mark.full,
 ]
 
 

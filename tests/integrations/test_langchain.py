@@ -113,12 +113,14 @@ class LangChainSync(LangChain):
     is_async = False
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("scenario", list_scenarios(LangChain))
 def test_a_body_runs_as_often_as_somebody_allowed(scenario: Scenario, tmp_path: Path):
     """A body runs as often as somebody allowed."""
     play(scenario, LangChain(), tmp_path)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("scenario", list_scenarios(LangChainSync))
 def test_a_body_runs_as_often_as_somebody_allowed_without_a_loop(scenario: Scenario, tmp_path: Path):
     """A body runs as often as somebody allowed, by the sync methods."""

@@ -21,7 +21,6 @@ from adjudge.labels import LabelPlan, continue_plan, find_plan_status, load_look
 from adjudge.measurement import RateDecision, decide_rate, make_measurement
 from adjudge.runs import Run
 from adjudge.trust import CorrectedRate, Target
-from kit.environment import FULL
 from kit.reports import keep_run, make_item, make_result
 
 CASES = 240
@@ -452,7 +451,7 @@ SEEDS = range(4)
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.skipif(not FULL, reason="48 sequences of 24 looks take minutes; ADJUDGE_FULL=1 runs them")
+@pytest.mark.full
 def test_a_bar_that_is_not_met_is_seldom_passed_in_24_looks(tmp_path: Path):
     """The same with 24 looks, for good and bad judges and for rates near the end, all sequences together."""
     counts_by_way = {}

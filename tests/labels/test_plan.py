@@ -99,6 +99,7 @@ def test_the_same_seed_draws_the_same_cases(run: Run):
     assert make_plan(run).seed != make_plan(run).seed
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_every_case_is_drawn_equally_often(tmp_path: Path):
     """Over 600 seeds, each case of a stratum is in the pilot about as often as its probability says."""

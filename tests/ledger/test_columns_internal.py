@@ -115,6 +115,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("change", CHANGES)
 def test_columns_that_were_changed_are_found_and_derived_anew(url: str, change: str, require: Any):
     """Whoever hides a decision from lists is found by verifying, and an upgrade shows it again."""

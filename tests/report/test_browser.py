@@ -286,6 +286,7 @@ def test_the_policy_stops_what_should_never_get_in(browser: Any, pages: dict[str
     assert [hit for hit in hits if hit != "/favicon.ico"] == ["/"]
 
 
+@pytest.mark.full
 def test_2000_long_cases_open(visit: Open, tmp_path: Path):
     """The largest report there is can be searched."""
     items = [make_item(place, content=f"{HOSTILE} {place} " * 20) for place in range(2_100)]

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.integration
 SCRIPT = house.ROOT / "research" / "llmbar.py"
 
 
+@pytest.mark.full
 @pytest.mark.no_cover
 def test_recorded_judges_come_to_their_published_figures(cases: Path, tmp_path: Path):
     """Every Vanilla and CoT row is as published, or differs by a reply without a verdict, and by nothing else.

@@ -57,6 +57,7 @@ def read_page() -> dict[str, tuple[str, str]]:
     return {table: (recomputed, published) for table, recomputed, published in rows}
 
 
+@pytest.mark.slow_table
 @pytest.mark.slow
 @pytest.mark.parametrize("table", SCRIPT.TABLES)
 def test_a_table_comes_out_again(table, cases):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,7 @@ from kit.house import ROOT
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.skipif(os.environ.get("ADJUDGE_FULL") != "1", reason="builds it twice; ADJUDGE_FULL=1 runs it"),
+    pytest.mark.full,
 ]
 
 

@@ -153,6 +153,7 @@ async def attack(url: str, key: str, path: str, body: bytes, idle: str) -> tuple
         return [await item for item in sending], attacked, calm
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("name", HOSTILE)
 def test_everybody_else_is_answered_meanwhile(name: str, servers: tuple[ServerProcess, ServerProcess, str]):
     """Ten at a time, each of them answered or ended by the deadline."""

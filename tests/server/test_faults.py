@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import sqlite3
 import sys
@@ -23,7 +22,6 @@ from kit.server_process import ServerProcess, httpx, make_key, open_cluster, ope
 pytestmark = pytest.mark.integration
 
 
-FULL = pytest.mark.skipif(os.environ.get("ADJUDGE_FULL") != "1", reason="a longer test: ADJUDGE_FULL=1 runs it")
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="it sets the limits of another process, as only Linux can")
 
 FILE = "sqlite:///adjudge.db"
@@ -158,6 +156,7 @@ def end_connections(url: str, name: str) -> int:
     return count
 
 
+@pytest.mark.full
 def test_a_database_that_is_locked_blocks_until_it_is_free(tmp_path: Path):
     """Another program holds the file's write lock for longer than a request may take."""
     config = RULES.format(ledger=FILE).replace("deadline = 20", "deadline = 1")
@@ -345,7 +344,7 @@ def test_a_revoked_key_stays_revoked_when_the_clock_is_set_back(tmp_path: Path):
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 
 
-@FULL
+@pytest.mark.full
 @LINUX
 def test_a_clock_that_jumps_allows_nothing(tmp_path: Path, require: Any):
     """A day forward, and two days back: a request that expired stays closed, and a key that ended stays ended."""
@@ -375,7 +374,7 @@ def test_a_clock_that_jumps_allows_nothing(tmp_path: Path, require: Any):
 # -------------------------------------------------------------------- a whole PostgreSQL
 
 
-@FULL
+@pytest.mark.full
 def test_a_postgresql_that_crashes_loses_nothing_that_was_answered(tmp_path: Path, require: Any):
     """An answer is sent after the commit is on disk."""
     with open_cluster(require) as cluster:

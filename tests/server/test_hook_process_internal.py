@@ -110,6 +110,7 @@ def test_a_hook_that_was_installed_with_allow_python_asks_the_server_too(folder:
 RESULTS = {"long": "x" * 300_000, "of many values": [0] * 90_000, "deep": json.loads("[" * 300 + "]" * 300)}
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("name", RESULTS)
 @pytest.mark.parametrize("harness", ["claude", "codex"])
 def test_a_call_is_on_record_whatever_it_returned(folder: Path, server: ServerProcess, harness: str, name: str):
@@ -161,6 +162,7 @@ def test_only_its_account_can_connect_to_the_socket(folder: Path, server: Server
     assert server.process.poll() is None
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize(
     "event", ["no event", "[]", make_event(cwd=None), make_event(hook_event_name="Nothing"), make_event(session_id="")]
 )

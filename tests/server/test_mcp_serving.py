@@ -174,6 +174,7 @@ def test_a_session_belongs_to_its_key(folder: Path):
     assert answers == [200, 404]
 
 
+@pytest.mark.full
 def test_without_keys_only_this_machine_is_served(folder: Path):
     """And never an address that others can reach."""
     with serve(folder, "--allow-anonymous") as url:
@@ -185,6 +186,7 @@ def test_without_keys_only_this_machine_is_served(folder: Path):
     assert (refused.returncode, "need a key" in refused.stderr) == (2, True)
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize(
     ("options", "word"),
     [

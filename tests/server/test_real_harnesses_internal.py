@@ -10,7 +10,6 @@ import pytest
 
 from adjudge import Approvals, Ledger
 from kit.coding_agents import Workplace, make_command, make_workplace
-from kit.environment import FULL
 from kit.server_process import make_key, run_command, serve
 
 pytestmark = [
@@ -18,7 +17,7 @@ pytestmark = [
     pytest.mark.timed,
     pytest.mark.slow,
     pytest.mark.skipif(os.name == "nt", reason="a hook of Unix"),
-    pytest.mark.skipif(not FULL, reason="the real programs are tried with ADJUDGE_FULL=1"),
+    pytest.mark.full,
 ]
 
 CONFIG = """

@@ -122,6 +122,7 @@ def test_an_agent_of_adjudge_toml_is_run_by_its_name(suite):
     run(suite).assert_outcomes(passed=1)
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize(
     ("file", "message"),
     [

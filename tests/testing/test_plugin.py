@@ -97,6 +97,7 @@ def test_a_judgement_that_is_not_awaited_fails_the_test(suite):
 # ---------------------------------------------------------------- assertions
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -531,9 +532,9 @@ def test_judgements_on_other_threads_and_loops_are_the_tests_own(suite):
     assert [len(list(case.iter("property"))) for case in cases] == [4, 4, 4, 4]
 
 
+@pytest.mark.full
 @pytest.mark.integration
 @pytest.mark.parametrize("options", [("--judge", "python:fake:model"), ("--judge-replay",), ()])
-@pytest.mark.slow_table
 def test_a_test_that_nothing_judged_fails_in_workers_as_well(suite, require, options):
     """Under xdist, in a replay and without a judge, an unjudged test fails by the same sentence."""
     require("pytest-xdist", find_spec("xdist"), "pip install pytest-xdist")

@@ -90,6 +90,7 @@ def test_a_demotion_ends_a_panel_that_is_asked(store: str | None):
 # ---------------------------------------------------------------- changes
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize(
     "difference",
     [

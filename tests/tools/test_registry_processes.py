@@ -69,7 +69,7 @@ def test_two_hundred_tasks_ask_the_panel_once(store: str, tmp_path: Path):
     assert reasons.total() == 199
 
 
-@pytest.mark.slow_table
+@pytest.mark.full
 def test_two_hundred_promotions_from_four_processes_ask_the_panel_once(url: str, tmp_path: Path):
     """All begin when all are ready; one panel, one entry, one tier."""
     ident = run(make_worn, url)

@@ -160,7 +160,7 @@ class Registry(RuleBasedStateMachine):
 
 
 TestRegistry = Registry.TestCase
-TestRegistry.settings = settings(max_examples=100 if FULL else 25, stateful_step_count=30, deadline=None)
+TestRegistry.settings = settings(max_examples=100 if FULL else 12, stateful_step_count=30, deadline=None)
 TestRegistry.pytestmark = [pytest.mark.slow]
 
 

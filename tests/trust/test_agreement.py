@@ -428,6 +428,7 @@ def test_the_worst_kind_is_named():
     json.dumps(sliced.to_dict(), allow_nan=False)
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_chance_among_many_kinds_is_not_worse():
     """Of 200 sets in which twenty kinds are alike, at most one in ten names a worse one: 5 %, and chance."""

@@ -411,6 +411,7 @@ JUDGES = [(0.95, 0.9), (0.8, 0.7), (0.5, 0.5), (0.3, 0.2), (1.0, 1.0), (1.0, 0.0
 """Sensitivity and specificity: good, fair, blind and contrary judges, one without error and one that passes all."""
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("judge", JUDGES)
 @pytest.mark.parametrize("good", [0.0, 0.02, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("sampled", [True, False])
@@ -554,6 +555,7 @@ def test_a_tiny_run_has_no_impossible_limit():
     assert rate.low >= 2 / 6
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_the_default_limits_cover_near_the_end():
     """A run of 200 cases of which 1 in 100 is bad, a judge that knows nothing, and 50 labels."""
@@ -756,6 +758,7 @@ def test_the_public_functions_cover(seed: int, good: float, sens: float, spec: f
     assert held >= 172
 
 
+@pytest.mark.slow_table
 @pytest.mark.integration
 @pytest.mark.parametrize("method", ["double-sampling", "ends", "groups", "fixed-groups", "strata"])
 def test_the_page_of_coverage_can_be_computed_again(method: str, require):

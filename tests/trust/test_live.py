@@ -121,6 +121,7 @@ def test_a_planned_allocation_narrows_it():
     assert planned.half_width < compute_live_rate(sizes, draws).half_width
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_how_many_more_is_told_within_a_quarter():
     """The estimate after 100 labels is, in the median, within a quarter of what it takes to be within 5 points."""
@@ -136,6 +137,7 @@ def test_how_many_more_is_told_within_a_quarter():
     assert 0.75 <= float(np.median(off)) <= 1.25
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_single_cases_of_groups_are_a_random_sample_of_the_run():
     """The truth may be the same in a whole group: cases that are drawn one by one still hold for this run.

@@ -84,6 +84,7 @@ def test_counts_that_cannot_be_are_refused(tables: list[Table], sizes: list[int]
         weigh_agreement(agree(FAILED, PASSED), tables, sizes)
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_weighed_intervals_hold_where_plain_ones_never_do():
     """800 passes (80 % good) and 200 fails (40 % good), 60 labels each: 300 draws with seed 1.
@@ -107,6 +108,7 @@ def test_weighed_intervals_hold_where_plain_ones_never_do():
     assert held["specificity"][0] < 30
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_a_large_stratum_without_an_error_is_not_taken_for_perfect():
     """900 cases of which 3 in 100 are judged wrongly, 20 labelled; 100 cases with 30 in 100, 40 labelled.

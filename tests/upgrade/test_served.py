@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from kit.environment import FULL
 from kit.ledgers import STORES, open_store
 from kit.upgraded import OldVersion, build_version
 
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.timed,
-    pytest.mark.skipif(not FULL, reason="builds a wheel and installs it; ADJUDGE_FULL=1 runs it"),
+    pytest.mark.full,
 ]
 
 server_process = pytest.importorskip("kit.server_process")

@@ -415,6 +415,7 @@ def test_keys_that_come_before_their_question_answer_nothing(place):
     assert len(list_labels("R")) < 40
 
 
+@pytest.mark.slow_table
 @pytest.mark.integration
 @posix
 @pytest.mark.parametrize(
@@ -439,6 +440,7 @@ def test_pasted_text_answers_nothing(place, keys):
     assert [value for _, _, value, _ in list_labels("R")] == [False]
 
 
+@pytest.mark.slow_table
 @pytest.mark.integration
 @posix
 @pytest.mark.parametrize("first", ["o", "d", "3", "ü", "#"])

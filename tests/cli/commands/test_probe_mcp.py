@@ -227,6 +227,7 @@ def test_a_tool_that_changed_is_not_called(changed: dict[str, str], changes: str
     assert read_ran(folder) == []
 
 
+@pytest.mark.full
 def test_a_tool_that_changes_at_the_same_address_is_not_called(folder: Path):
     """The server is asked again before the call."""
     write_probes(folder, same="14 days")
@@ -261,6 +262,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_is_wrong_is_one_sentence(wrong: str, folder: Path):
     """Before the tool is called."""

@@ -64,6 +64,7 @@ async def look(approvals: Approvals, way: str, ident: str) -> Any:
     return ident in [item.id for item in await approvals.list()]
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("way", ["decide", "get", "queue", "count", "wait", "list"])
 @pytest.mark.parametrize("same_object", [False, True], ids=["fresh", "same"])
 def test_what_expired_while_others_wrote_is_closed(url: str, way: str, same_object: bool, monkeypatch: Any):
@@ -127,6 +128,7 @@ def test_a_vote_that_was_final_is_not_taken_back(url: str, monkeypatch: Any):
     assert asyncio.run(go()) == ("final", "denied")
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("seen", ["another request", "the queue", "a count", "a decision"])
 def test_what_somebody_saw_expire_is_closed_for_others(url: str, seen: str):
     """With any clock: where something else was asked for while its time was over, that is written down."""

@@ -117,6 +117,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_request_that_is_listed_otherwise_is_found_and_listed_anew(url: str, change: str):
     """Whoever hides a request from an approver is found by verifying, and an upgrade shows it again."""

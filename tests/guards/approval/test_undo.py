@@ -108,6 +108,7 @@ def test_a_vote_that_is_taken_back_never_counts(url: str):
     assert (withdrawn["by"], withdrawn["approved"], withdrawn["vote"]) == ("ana", True, 3)
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize(
     ("steps", "statuses"),
     [
@@ -150,6 +151,7 @@ def test_a_denial_after_an_approval_still_ends_it(url: str):
     assert (approval.status, approval.closed_by) == ("denied", ("bob",))
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("on_expiry", ["deny", "approve"])
 @pytest.mark.parametrize("approved", [True, False])
 def test_a_vote_counts_at_the_latest_when_the_request_expires(url: str, on_expiry: str, approved: bool):
@@ -202,6 +204,7 @@ def test_a_gate_blocks_while_the_approval_can_be_taken_back(url: str):
     assert use(url, work) == (False, True)
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("seconds", [-1, 301, float("nan"), "10", True])
 def test_the_time_to_undo_is_checked(url: str, seconds: Any):
     """Nothing is recorded with a time that cannot be meant."""

@@ -125,6 +125,7 @@ def test_our_server_says_what_openai_says(package, knobs: dict[str, Any]):
 # Anthropic
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_an_element_for_anthropic_is_its_packages_request(package):
     """``messages.batch_create_params.Request``."""

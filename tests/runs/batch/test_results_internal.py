@@ -113,6 +113,7 @@ def read_message(folder: Path) -> tuple[str, str]:
     return kept.state, kept.message
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("row", TABLE)
 @pytest.mark.parametrize("kind", PROVIDERS)
 def test_every_form_of_results_is_judged_once_and_paid_once(tmp_path: Path, kind: str, row: str):

@@ -17,7 +17,6 @@ from adjudge import Case, Judge, JudgeChain, UsageError, open_run, run
 from adjudge.models import ReplyCache
 from kit import cli
 from kit.cli import Line, Provider
-from kit.environment import FULL
 from kit.judges import names
 from kit.ray import Words, count_asked, list_actors, make_cases, open_cluster
 from kit.runs import list_results
@@ -30,8 +29,6 @@ pytestmark = [
 ]
 
 CRITERIA = "Is good."
-
-full = pytest.mark.skipif(not FULL, reason="each run begins actors, which takes seconds; ADJUDGE_FULL=1 runs them")
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +75,7 @@ def test_a_run_on_ray_gives_what_a_run_in_one_process_gives(cluster, provider, t
     assert len(count_asked(provider)) == 150
 
 
-@full
+@pytest.mark.full
 def test_all_actors_fence_the_data_with_the_tokens_of_one_run(cluster, provider):
     """The same case has the same token wherever it is judged, and another one in another run."""
     cases = [Case(id=f"case-{place}", content="a good text of case 1") for place in range(24)]
@@ -93,7 +90,7 @@ def test_all_actors_fence_the_data_with_the_tokens_of_one_run(cluster, provider)
     assert tokens[0] != tokens[1]
 
 
-@full
+@pytest.mark.full
 def test_a_run_that_was_wound_down_resumes_on_ray_or_without_it(cluster, provider, tmp_path):
     """Nothing is begun after it is wound down, and nothing that is kept is asked again."""
     cases = make_cases(300)
@@ -119,7 +116,7 @@ def test_a_run_that_was_wound_down_resumes_on_ray_or_without_it(cluster, provide
     assert len(provider.bodies) == 300
 
 
-@full
+@pytest.mark.full
 def test_whoever_leaves_a_run_on_ray_pays_nothing_more(cluster, provider, tmp_path):
     """When the loop is left, no actor asks any more; what was kept is kept."""
 
@@ -136,7 +133,7 @@ def test_whoever_leaves_a_run_on_ray_pays_nothing_more(cluster, provider, tmp_pa
     assert open_run(tmp_path).status == "interrupted"
 
 
-@full
+@pytest.mark.full
 def test_a_killed_actor_costs_no_more_than_what_it_had_under_way(cluster, provider, tmp_path):
     """Ray starts it again, every case has one result, and only what was under way is asked twice."""
     cases = make_cases(400)
@@ -160,7 +157,7 @@ def test_a_killed_actor_costs_no_more_than_what_it_had_under_way(cluster, provid
     assert len(provider.bodies) <= 400 + 2 * 4
 
 
-@full
+@pytest.mark.full
 def test_actors_together_keep_to_one_budget(cluster, provider, tmp_path):
     """No more is spent than allowed, and cases that do not fit are undecided because of it."""
     prices = {provider.spec: {"input": 100.0, "output": 100.0}}
@@ -177,7 +174,7 @@ def test_actors_together_keep_to_one_budget(cluster, provider, tmp_path):
     assert set(count_asked(provider).values()) == {1}
 
 
-@full
+@pytest.mark.full
 def test_an_actor_without_the_key_says_which(cluster, provider, tmp_path, monkeypatch):
     """Keys come from each actor's environment and are never sent; without one nothing is asked."""
     monkeypatch.setenv("ADJUDGE_TEST_KEY", "sk-only-here")
@@ -190,7 +187,7 @@ def test_an_actor_without_the_key_says_which(cluster, provider, tmp_path, monkey
     assert provider.bodies == []
 
 
-@full
+@pytest.mark.full
 def test_a_chain_with_a_judge_in_code_is_judged_on_ray(cluster, provider):
     """Every seat is asked once about each case."""
     seats = JudgeChain([judge(provider), Judge(partial(says, word="good"), name="code")], strategy="consensus")
@@ -205,7 +202,7 @@ def says(content: str, *, word: str) -> bool:
     return word in content
 
 
-@full
+@pytest.mark.full
 def test_the_command_judges_on_ray(cluster, provider, tmp_path, monkeypatch, capsys):
     """``--engine ray`` has the same output and exit status as a run in one process."""
     data = tmp_path / "data.jsonl"

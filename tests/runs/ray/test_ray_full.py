@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from adjudge import Case, Judge, run
-from kit.environment import FULL, require
+from kit.environment import require
 from kit.house import ROOT
 from kit.process import start_module
 from kit.ray import list_actors, open_cluster
@@ -25,7 +25,7 @@ ACTORS, CONCURRENCY = 4, 48
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.skipif(not FULL, reason="20,000 cases take minutes; ADJUDGE_FULL=1 runs them"),
+    pytest.mark.full,
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.timeout(3600),
     pytest.mark.no_cover,

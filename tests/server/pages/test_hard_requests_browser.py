@@ -90,6 +90,7 @@ def draw(page: Any, folder: Path, name: str) -> None:
     page.set_viewport_size({"width": 1440, "height": 900})
 
 
+@pytest.mark.full
 def test_hard_requests_can_be_read(cases: Path, server: RunningServer, page: Any, pictures: Path):
     """Each is drawn; its tool and its texts are there, and no element of it can run or load anything."""
     requests = [json.loads(line) for line in find_data(cases, "hard_requests.jsonl").read_text("utf-8").splitlines()]

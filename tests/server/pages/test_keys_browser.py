@@ -259,6 +259,7 @@ def test_a_request_that_was_decided_meanwhile_takes_no_vote(server: RunningServe
     assert read_approval(server, ident).status == "denied"
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("combination", ["Shift+D", "Shift+A", "Alt+d", "Control+d", "Meta+d", "Control+Shift+Enter"])
 def test_combinations_are_no_keys(server: RunningServer, visit: Visit, combination: str):
     """Browsers and systems have their own uses for them."""
@@ -270,6 +271,7 @@ def test_combinations_are_no_keys(server: RunningServer, visit: Visit, combinati
     assert page.evaluate("document.activeElement.id") != "reason"
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize(
     ("event", "chosen"),
     [
@@ -396,6 +398,7 @@ def test_a_key_that_comes_while_an_answer_is_on_its_way_answers_nothing(server: 
         assert [label.value for label in queue.labels() if label.rater == "Zoe"] == [True]
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("path", ["/", "/runs", "/ledger", "/results"])
 def test_a_search_that_is_not_there_takes_no_text(visit: Visit, path: str):
     """``/`` is off on such a page, and the words after it lead nowhere; where there is a search they are in it."""

@@ -90,6 +90,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.slow_table
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_page_draws_only_so_much_of_a_text_whatever_is_opened(server: RunningServer, ana: Any, name: str):
     """At first, with everything opened, and with every step opened."""

@@ -111,6 +111,7 @@ def test_the_file_leads_a_browser_in_and_nobody_else(view: View, browser: Any, s
     stranger.close()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("scheme", "width"), SCREENS if FULL else [("dark", 390)])
 def test_axe_finds_nothing_and_no_page_is_wider_than_its_screen(
     view: View, browser: Any, session: Any, scheme: str, width: int

@@ -108,6 +108,7 @@ def list_paths(server: RunningServer) -> dict[str, str]:
     }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("scheme", "width"),
     [(scheme, width) for scheme in ("light", "dark") for width in (390, 1024, 1440)] if FULL else [("dark", 390)],
