@@ -261,7 +261,10 @@ def _unwrap(command: str) -> str:
 
 
 def _read_output(output: Any) -> tuple[str, bool]:
-    """Read the output of a call in a rollout file; only what Codex wrote before it says how a command ended."""
+    """Read the output of a call in a rollout file, and whether the call failed.
+
+    Only what Codex wrote before the output says how a command ended.
+    """
     text = _read_written(output)
     header, separator, rest = text.partition("Output:\n")
     if separator and _HEADER.fullmatch(header):
@@ -286,7 +289,10 @@ def _read_written(output: Any) -> str:
 
 
 def _describe_exit(code: Any, output: str) -> tuple[str, bool]:
-    """Describe how a command ended as Claude Code does; a code that is missing is that of a command still running."""
+    """Describe how a command ended as Claude Code does, and whether it failed.
+
+    A code that is missing is that of a command still running.
+    """
     if code == 0 or code is None:
         return output, False
     return f"Exit code {code}\n{output}", True

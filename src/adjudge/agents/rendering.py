@@ -152,6 +152,7 @@ class _Attempt:
         return RenderedRun(text=self._write(), left_out=self._count(), missing=dict(self._list_missing()))
 
     def _list_missing(self) -> Iterator[tuple[int, int]]:
+        """Yield the place of each step that is not shown whole, and how many of its characters are missing."""
         for number, (place, step) in enumerate(zip(self.places, self.steps, strict=True)):
             missing = self.cut.by_step.get(id(step), 0) if number in self.kept else count_characters(step)
             if missing:

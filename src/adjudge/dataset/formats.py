@@ -335,6 +335,7 @@ def _read_table(lines: Iterator[Line], path: str, form: str, fields: Fields | No
 
 
 def _read_records(texts: _Texts, delimiter: str) -> Iterator[tuple[int, list[str] | UsageError]]:
+    """Yield the cells of each row, or what is wrong with it, behind the number of its line."""
     # One number for the whole process, so it is raised and never lowered: 131,072 characters are no long answer.
     csv.field_size_limit(max(LONGEST, csv.field_size_limit()))
     reader = csv.reader(texts, delimiter=delimiter, strict=True)

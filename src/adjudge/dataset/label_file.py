@@ -162,13 +162,13 @@ def write_labels(
 
     place = Path(name)
     with begin_file(place, mode=0o600), open_text(place, gz=gz) as file:
-        rows = (_make_row(label) for label in labels)
+        rows = (_make_label_row(label) for label in labels)
         if form in TABLES:
             return _write_table(file, rows, "\t" if form == "tsv" else ",", escapes=for_spreadsheet)
         return (write_lines if form == "jsonl" else write_array)(file, rows)
 
 
-def _make_row(label: Label) -> dict[str, Any]:
+def _make_label_row(label: Label) -> dict[str, Any]:
     row = label.to_dict()
     try:
         check_text(row)

@@ -245,9 +245,10 @@ def _check_peer(connection: socket.socket, path: str, owner: int) -> None:
 
 
 def _find_peer_option() -> tuple[int, int, int]:
-    """Find the option of a socket whose second 32-bit number is the account of the other end, and its size.
+    """Find the level, the name and the size of the socket option that tells the account of the other end.
 
-    Sources: unix(7) of Linux, with ``struct ucred``; unix(4) of macOS, with ``struct xucred``.
+    That account is the option's second 32-bit number. Sources: unix(7) of Linux, with ``struct ucred``; unix(4) of
+    macOS, with ``struct xucred``.
     """
     if sys.platform == "linux":
         return socket.SOL_SOCKET, socket.SO_PEERCRED, 12
@@ -285,7 +286,7 @@ def _connect_tls(server: GuardServer, end: float) -> Any:
 
 
 def _receive(connection: Any, end: float) -> tuple[dict[str, str], bytes]:
-    """Receive one whole answer with the status 200, of at most ``LARGEST_ANSWER`` bytes."""
+    """Receive one whole answer, of at most ``LARGEST_ANSWER`` bytes, and return its headers and its body."""
     data = b""
     while b"\r\n\r\n" not in data:
         if len(data) > _LARGEST_HEAD:

@@ -98,11 +98,14 @@ def judge_scorer(
         "rules": rules,
         "instructions": instructions,
     }
-    assignments: list[Assignment] = []
+    assignment: Assignment | None = None
 
     async def score(state: TaskState, target: Target) -> Score:
-        if not assignments:
-            assignments.append(await resolve_contents(opened_judge, rubric, options))
+        nonlocal assignment
+        if assignment is None:
+            # Made with the first sample: only then an event loop runs. Two samples at once may both make one; the two
+            # are equal.
+            assignment = await resolve_contents(opened_judge, rubric, options)
         task = _read_input(state) if use_input else None
         case = Case(
             id=str(state.sample_id),
@@ -110,7 +113,7 @@ def judge_scorer(
             task=task,
             reference=_read_target(target) if use_target else None,
         )
-        result = await assignments[0].judge_case(case, 0)
+        result = await assignment.judge_case(case, sample=0)
         if not isinstance(result, JudgeResult):
             raise UsageError(
                 f"a scorer needs a result about one content, got {type(result).__name__}", argument="result"

@@ -1,4 +1,7 @@
-"""A against B: which of two contents is better, asked in both orders."""
+"""A against B: which of two contents is better, asked in both orders.
+
+Which is preferred when the two orders conflict is decided in ``pair.py`` (``decide_pair``).
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 A ``Judge`` holds configuration only. Whatever is about one call is in the result, so one judge answers any number of
 questions at once.
+
+How a reply is read is in ``question/reply.py``, and what its scores come to, passed or failed, in
+``question/score.py``.
 """
 
 from __future__ import annotations

@@ -936,7 +936,7 @@ def _find_planned(plan: LabelPlan, values: Mapping[str, bool | None]) -> tuple[P
 def _order_draws(
     plan: LabelPlan, done: Mapping[str, Truth], values: Mapping[str, bool | None], per_case: int
 ) -> list[tuple[int, bool | None]]:
-    """List each case that counts in the order in which it counts: its stratum, and whether it is good."""
+    """List the stratum and the value (good or not) of each case that counts, in the order in which they count."""
     names = {stratum.name: place for place, stratum in enumerate(plan.strata)}
     draws = [
         (names[planned_case.stratum], values[planned_case.case])

@@ -526,7 +526,7 @@ class LabelQueue:
     def _list_complete(
         self, labels: Sequence[tuple[int, Label]], planned: PlannedOrder | None
     ) -> list[tuple[str, str]]:
-        """Each drawn case with its stratum, in the order in which they had all labels that they are to have."""
+        """List the id and the stratum of each drawn case that has all its labels, in the order in which it had them."""
         complete = self._find_complete(labels)
         drawn = {label.case for _, label in labels if self._is_drawn(label)}
         if planned is None:

@@ -1,4 +1,8 @@
-"""A threshold with a promise: from which score on the judge of a run may decide alone, tested on labels of people."""
+"""A threshold with a promise: from which score on the judge of a run may decide alone, tested on labels of people.
+
+Here are the run, its labels and the record of looks. Which threshold is chosen is decided in ``trust/threshold.py``
+(``search_threshold``).
+"""
 
 from __future__ import annotations
 

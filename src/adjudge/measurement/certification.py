@@ -1,4 +1,7 @@
-"""Certificates of what was measured: made from a run and its labels, signed and recorded, and compared with a run."""
+"""Certificates of what was measured: made from a run and its labels, signed and recorded, and compared with a run.
+
+Whether a certificate is enough for a gate is decided in ``guards/certificate/qualification.py``.
+"""
 
 from __future__ import annotations
 
@@ -138,6 +141,7 @@ def _certify(
     *,
     labels_are_random: bool,
 ) -> tuple[Certificate, Measurement, Run]:
+    """Make the certificate, and return it with the measurement in it and the run, which is opened if need be."""
     if not isinstance(run, Run):
         with open_run(run) as opened:
             return _certify(opened, labels, policy, labels_are_random=labels_are_random)

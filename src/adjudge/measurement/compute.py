@@ -1,4 +1,7 @@
-"""The measurement of a tally: every statistic that the labels allow, and why the others are left out."""
+"""The measurement of a tally: every statistic that the labels allow, and why the others are left out.
+
+Each statistic itself is in a module of ``trust``.
+"""
 
 from __future__ import annotations
 
@@ -189,6 +192,10 @@ def _keep_drawn(work: _Computation) -> None:
 
 
 def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, Sampling]:
+    """Compute the corrected rate, and find how its labels were sampled.
+
+    The rate is ``None``, with the reason in ``left_out``, where labels cannot correct one.
+    """
     if work.kind == "number":
         work.left_out["rate"] = "labels that are numbers correct no rate; label good or bad"
         return None, "unknown"

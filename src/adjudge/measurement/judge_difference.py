@@ -1,4 +1,7 @@
-"""Two judges of the same contents, compared by labels of some of them: which of the two is right more often?"""
+"""Two judges of the same contents, compared by labels of some of them: which of the two is right more often?
+
+The intervals are computed in ``trust/difference.py`` (``find_stratified_difference``).
+"""
 
 from __future__ import annotations
 
@@ -204,6 +207,7 @@ class _Verdict:
 
 
 def _read_run(run: Run, people: PeopleLabels | None) -> Iterable[tuple[str, _Verdict, CaseTruth | None, str]]:
+    """Yield for each case its id, the judge's verdict, what people said of it (or ``None``) and its digest."""
     for _, together in groupby(run.items(), key=lambda item: item.place):
         items = list(together)
         case, subject = items[0].case, digest_content(items[0].case.content)

@@ -80,7 +80,7 @@ class PeopleLabels:
         return self._cases.get(case)
 
     def list_other(self, number: int, subject: str | None) -> tuple[list[LabelDesign | None], bool]:
-        """The draws of the labels of a case that are of another content, one for each, and whether all labels are."""
+        """List the draws of the labels of a case that are of another content, and return whether all labels are."""
         places = list(self._list_places(number))
         wrong = [place for place in places if self._is_other(place, subject)]
         return [self._examples[self._kind[place]].design for place in wrong], len(wrong) == len(places)

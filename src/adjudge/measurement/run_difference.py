@@ -3,6 +3,8 @@
 Where the answers changed, people labelled both answers of the same questions, and what is compared is how often they
 pass each system. Where the answers are the same, people labelled them once, and what is compared is how often each
 judge is right.
+
+The difference and its limits are computed in ``trust/rate_difference.py``.
 """
 
 from __future__ import annotations

@@ -194,6 +194,7 @@ class Succession:
 
 
 def _rank_cost(usd: float | None) -> tuple[bool, float]:
+    """Rank a cost: known ones first, the lowest first."""
     # Unknown is not free, so that it must not come first.
     return usd is None, usd or 0.0
 
@@ -396,6 +397,7 @@ def _find_open(agreement: PairedShare, wrong: PairedShare | None, margin: float,
 
 
 def _count_flips(pairs: Sequence[tuple[_Judged, _Judged]]) -> dict[tuple[str, str], int]:
+    """Count the verdicts that changed, by the earlier and the later one, the most frequent first."""
     counts: dict[tuple[str, str], int] = {}
     for earlier, later in pairs:
         if earlier.verdict != later.verdict:

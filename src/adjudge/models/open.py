@@ -185,6 +185,7 @@ def _open_function(path: str, options: dict[str, Any], *, allow_python: bool) ->
 
 
 def _split_options(prefix: str, remainder: str) -> tuple[str, dict[str, object]]:
+    """Split a model's name into the name without a query, and the options in the query."""
     before, question, query = remainder.partition("?")
     if not question:
         return remainder, {}

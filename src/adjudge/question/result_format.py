@@ -79,6 +79,7 @@ def answer_rubric_and_value(members: Mapping[str, Any], question: Question) -> A
 
 
 def _read_passed(value: Any, members: Mapping[str, Any], question: Question) -> bool:
+    """Read whether a value passed; raise ``ReplyError`` where a flag beside it in the reply says otherwise."""
     passed = value.passed if question.passes is None else question.passes(value)
     if not isinstance(passed, bool):
         raise ReplyError("error", f"whether it passed must be a boolean, got {type(passed).__name__}")

@@ -137,12 +137,14 @@ def _list_narrow(measurement: Measurement) -> Iterator[tuple[str, Block]]:
     if facts:
         verb = "prefer" if measurement.kind == "preference" else "pass"
         yield f"What people {verb if measurement.is_counted else f'would {verb}'}", Facts(pairs=facts)
-    shares = [_make_row(name, estimate, share=True) for name, estimate in list_shares(measurement)]
-    people = [_make_row(name, estimate, share=True) for name, estimate in list_people(measurement)]
+    shares = [_make_estimate_row(name, estimate, share=True) for name, estimate in list_shares(measurement)]
+    people = [_make_estimate_row(name, estimate, share=True) for name, estimate in list_people(measurement)]
     baselines: list[list[Cell]] = [[name, rate, "", None] for name, rate in list_baselines(measurement)]
     if shares:
         yield "How often it is right", _show_estimates([*shares, *baselines, *people])
-    coefficients = [_make_row(name, estimate, share=False) for name, estimate in list_coefficients(measurement)]
+    coefficients = [
+        _make_estimate_row(name, estimate, share=False) for name, estimate in list_coefficients(measurement)
+    ]
     if coefficients:
         caption = "1 is complete agreement, 0 is what chance brings."
         yield "Agreement beyond chance", _show_estimates(coefficients, caption=caption)
@@ -162,7 +164,7 @@ def _list_wide(measurement: Measurement) -> Iterator[tuple[str, Block]]:
         yield "What this rests on", Points(items=reasons)
 
 
-def _make_row(name: str, estimate: Estimate, *, share: bool) -> list[Cell]:
+def _make_estimate_row(name: str, estimate: Estimate, *, share: bool) -> list[Cell]:
     return [
         name,
         _format_value(estimate, share=share),

@@ -188,6 +188,7 @@ def _list_cases(cases: Sequence[ShownCase]) -> Table:
 def _list_filters(
     report: Report, groups: Mapping[str, str], sorts: Mapping[int, str]
 ) -> tuple[list[Choice], list[tuple[str, str]]]:
+    """List the choices by which cases are filtered, and the switches, each with its key and its words."""
     shown = report.shown
     outcomes = [name for name in ORDER if any(case.outcome == name for case in shown)]
     reasons = sorted({result.undecided_because or "" for case in shown for result in case.results} - {""})

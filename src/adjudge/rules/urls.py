@@ -198,7 +198,7 @@ Hits = Iterator[tuple[int, str, str]]
 """Places, addresses as they may be shown, and why they are not allowed."""
 
 
-def make_urls(
+def make_urls_check(
     *,
     allow: str | Sequence[str],
     schemes: str | Sequence[str] = ("https", "http"),

@@ -1,4 +1,8 @@
-"""The state of a run between its beginning and its end: its assignment, its executor, its store and its lock."""
+"""The state of a run between its beginning and its end: its assignment, its executor, its store and its lock.
+
+Which judgements are to be made, and in which order, is decided in ``schedule.py`` and ``resume.py``; what each comes
+to, in ``judging.py`` and the judge.
+"""
 
 from __future__ import annotations
 
@@ -450,6 +454,7 @@ class _Temporary:
 
 
 def _find_folder(out: Path | None) -> tuple[Path, _Temporary | None]:
+    """Make the folder of a run, and return it with the owner of a temporary one, else ``None``."""
     if out is None:
         owner = _Temporary()
         return owner.path, owner

@@ -72,7 +72,10 @@ class Assignment:
             raise UsageError(f"its threshold of {case.threshold!r} needs criteria or a rubric to apply to")
 
     async def judge_case(self, case: Case, sample: int, call: Call = UNBOUND) -> JudgeResult | PairResult:
-        """Judge one case; whatever goes wrong with it is its result, and only a cancellation from outside is not."""
+        """Judge one case; whatever goes wrong with it is its result, and only a cancellation from outside is not.
+
+        ``sample`` is which of several judgements of the case this is, from 0 on.
+        """
         cancelled = count_cancellations()
         try:
             result = await (self._judge if self.on_conflict is None else self._compare)(case, sample, call)

@@ -1,4 +1,7 @@
-"""Limits of what a server does at once: contents that are judged, those that wait, and attempts to sign in."""
+"""Limits of what a server does at once: contents that are judged, those that wait, and attempts to sign in.
+
+The numbers for contents are in ``config/server.py``.
+"""
 
 from __future__ import annotations
 

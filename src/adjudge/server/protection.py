@@ -1,4 +1,7 @@
-"""Checks around every request: its host, its origin, its size and its duration; and headers of every answer."""
+"""Checks around every request: its host, its origin, its size and its duration; and headers of every answer.
+
+The numbers are in ``config/server.py``, and the check of the origin in ``csrf.py``.
+"""
 
 from __future__ import annotations
 

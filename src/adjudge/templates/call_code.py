@@ -269,6 +269,7 @@ def _list_changed(text: str, lines: Sequence[RawPatchLine]) -> Iterator[tuple[in
 
 
 def _place_changes(parts: Sequence[DiffPart]) -> list[tuple[int, int, SpanKind]]:
+    """List where the changed parts of a line begin and end."""
     spans: list[tuple[int, int, SpanKind]] = []
     end = 0
     for part in parts:

@@ -429,6 +429,7 @@ def _write(value: Any) -> str:
 
 
 def _looks_other(text: str) -> bool:
+    """Return whether a text is empty, or would be read as another value if it stood without quotation marks."""
     if text[:1] not in '{["-0123456789tfn' and text:
         return False
     try:

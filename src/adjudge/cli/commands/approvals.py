@@ -204,7 +204,7 @@ def _list_facts(approval: Approval) -> Iterator[tuple[str, str]]:
 
 
 def _list_use(pending: PendingDecision | None) -> Iterator[tuple[str, str]]:
-    """The HTTP request that is held back, and whether the approval was used."""
+    """Yield, each with a name, the HTTP request that is held back, and when the approval was used."""
     if pending is None:
         return
     about = pending.decision.metadata

@@ -400,7 +400,7 @@ async def _examine(name: str, named_in: Path | None, config: Config, limit: floa
 
 
 def _list_rubric_hosts(config: Config) -> tuple[list[str], list[str]]:
-    """The hosts of models that the configuration's rubrics name, and the rubrics that cannot be read."""
+    """List the hosts of models that the configuration's rubrics name, and the rubrics that cannot be read."""
     hosts: list[str] = []
     troubles: list[str] = []
     for name in config.rubrics:

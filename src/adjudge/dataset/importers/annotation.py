@@ -138,11 +138,11 @@ class _CaseReader:
             elif is_part is not None and is_part(row):
                 add_note(self.notes, "span within another span of the file, which is part of that one's case")
             else:
-                yield number, self._make_row(row)
+                yield number, self._make_case_row(row)
         if self.name is not None and not self.labelled:  # most often a slip
             add_note(self.notes, f"nobody annotated anything under the name {show(self.name)}, so no case has a label")
 
-    def _make_row(self, raw: Mapping[str, Any]) -> Mapping[str, Any] | UsageError:
+    def _make_case_row(self, raw: Mapping[str, Any]) -> Mapping[str, Any] | UsageError:
         try:
             row = self.tool.open(raw, self.notes)
             if row is None:

@@ -261,7 +261,7 @@ def _read_cases(name: str, reading: _Reading) -> Iterator[Row]:
         try:
             if isinstance(sample, UsageError):
                 raise sample
-            yield number, _make_row(sample, reading, str(number))
+            yield number, _make_case_row(sample, reading, str(number))
         except UsageError as error:
             yield number, error
 
@@ -324,7 +324,7 @@ def _open_texts(row: Mapping[str, Any], form: str) -> Mapping[str, Any] | UsageE
     return sample
 
 
-def _make_row(sample: Mapping[str, Any], reading: _Reading, place: str) -> dict[str, Any]:
+def _make_case_row(sample: Mapping[str, Any], reading: _Reading, place: str) -> dict[str, Any]:
     row, used = select_mapped(sample, reading.spec)
     notes = reading.notes
     task = _find_task(sample, row)

@@ -2,6 +2,8 @@
 
 The file is read anew for every result, because it may be deleted or replaced while the gate is in use. If something is
 wrong with it, people are asked; no exception is raised.
+
+Whether a certificate is enough for a result is decided in ``qualification.py`` (``qualify``).
 """
 
 from __future__ import annotations

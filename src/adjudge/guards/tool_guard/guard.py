@@ -3,6 +3,9 @@
 Frameworks run their hooks again when they resume, and say "approved" for reasons of their own. So the guard looks up
 whether this very call was checked before, believes only its own store, and answers everything that goes wrong with a
 refusal: most harnesses make the call when a hook raises, is late or says nothing.
+
+Which gate checks a tool is decided in ``patterns.py``, whether a run may go on after refusals in ``trust.py``, and what
+a gate answers in ``guards/gate.py``.
 """
 
 from __future__ import annotations
@@ -274,8 +277,13 @@ class ToolGuard(ReadOnly):
         For integrations that cannot recognise the call when it is repeated: they refuse such a tool, so that nobody is
         asked in vain.
         """
-        named = self._tools.find(tool, server)
-        return named is not None and isinstance(named[1], Gate) and can_repeat(named[1])
+        found = self._tools.find(tool, server)
+        if found is None:
+            return False
+        _, checker = found
+        # A gate of a guard that asks keeps pending decisions (see _check_gates), so this is: it asks, and does not only
+        # observe.
+        return isinstance(checker, Gate) and can_repeat(checker)
 
     async def wait(self, call: ToolCall, *, seconds: float, task: object = None) -> ToolVerdict:
         """Check a call, and if people have to decide, wait for them up to ``seconds``.
@@ -596,7 +604,10 @@ class ToolGuard(ReadOnly):
         return await self._judge(gate, question, held, task, before)
 
     async def _find_latest(self, gate: Gate, question: _Question) -> tuple[str | None, HeldCall]:
-        """Find the latest request for approval of this call, or the number that its first one will have."""
+        """Find the latest request for approval of this call, and return it with the call under its number.
+
+        Without one, return ``None`` and the call under the number that its first request will have.
+        """
         held, approval_id = self._hold(question, 1), None
         while (found := await find_repeated(gate, held)) is not None:
             approval_id, held = found, replace(held, number=held.number + 1)
@@ -823,6 +834,7 @@ def _check_gates(gates: Collection[Gate], unsafe: Collection[str]) -> None:
 
 
 def _list_risks(gate: Gate) -> list[tuple[str, str]]:
+    """List the options by which a gate could let a call pass unseen: the name of each, and how it is set."""
     risks = [("sample", f"sample={gate.sample:g}")] if gate.sample < 1 else []
     risks += [("on_undecided", "on_undecided='allow'")] if gate.on_undecided == "allow" else []
     risks += [("mode", f"mode={gate.mode!r}")] if gate.mode != "enforce" else []

@@ -197,6 +197,7 @@ def _read_one(recorded: Mapping[str, Any] | None) -> JudgeResult | None:
 
 
 def _fits(value: object) -> bool:
+    """Return whether a value is small enough to be written again: in members, depth and length of its texts."""
     to_check: list[tuple[Any, int]] = [(value, 0)]
     count = 0
     while to_check:

@@ -48,7 +48,8 @@ TURNS = 50
 """Turns of the event loop for which it has to stay so."""
 
 TRIES = 3
-"""The number of times that a request goes into a batch, in all, while each time the provider does not run it."""
+"""The number of times that a request goes into a batch, in all, while each time the provider does not run it.
+``BatchedModel`` gives up then."""
 
 CHUNK = 500
 """Lines of results that are kept at once."""
@@ -281,6 +282,11 @@ class BatchDispatcher:
         self._news.set()
 
     async def _pause(self, seconds: float) -> None:
+        """Wait for news, at most so many seconds.
+
+        They must have been computed without an ``await`` since: the event is cleared here, and what set it before then
+        is in their number. An ``await`` in between would lose the news that came during it.
+        """
         self._news.clear()
         if self._halting:
             return
@@ -291,7 +297,7 @@ class BatchDispatcher:
             pass
 
     def find_wait(self) -> float:
-        """Seconds until there is something to do, as far as that is known."""
+        """Find how many seconds to wait until there is something to do, as far as that is known."""
         now = time.monotonic()
         due = [next_poll.due - now for next_poll in self._next_polls.values()]
         # News ends a wait at once. While requests come one by one, short waits show when they have stopped.
@@ -701,6 +707,7 @@ class BatchDispatcher:
             self._on_change()
 
     async def _upload_lines(self, number: int, model: str, api: BatchApi, lines: Sequence[bytes], label: str) -> bool:
+        """Upload the lines of a job, and return whether the job can be created now; else its requests wait again."""
         self._store.change(number, state="uploading")
         try:
             file = await api.upload(lines, label)

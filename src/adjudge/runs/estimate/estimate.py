@@ -346,7 +346,7 @@ class _Tally:
         self._constant = not brings and self._cases > 0
         checked = min(max(self._batch.check - self._judgements, 0), repeat)
         self._now, self._is_asked = (repeat, checked), False
-        await assignment.judge_case(case, 0)
+        await assignment.judge_case(case, sample=0)
         self._cases += 1
         self._cases_with_criteria += brings
         self._judgements += repeat

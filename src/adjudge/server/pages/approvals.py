@@ -260,6 +260,7 @@ async def _view_request(
     *,
     judge: JudgeSwitch | None = None,
 ) -> tuple[Context, Approval]:
+    """Make what the page of a request shows, and return it with the request."""
     if shown.link is not None:
         try:
             await check_link(state.ledger, id, until=shown.until, signature=shown.link, now=get_now())
@@ -650,6 +651,7 @@ async def _make_item(
 async def _list_undoable(
     state: ServerState, caller: Caller, reader: Reader, now: datetime
 ) -> list[tuple[str, str, Vote, datetime]]:
+    """List the caller's own votes that can still be taken back, as ``approval_view.list_undoable`` does."""
     if reader.approver is None:
         return []
     ids = await state.approvals.list_undoable(reader.approver)

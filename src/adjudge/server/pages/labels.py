@@ -293,7 +293,8 @@ async def view_differences(
 
     context = await state.use_queue(run, show)
     if verdict and isinstance(context["task"], LabelTask):
-        # In this run the queue has remembered it; the case may be theirs in the other runs of the data set too.
+        # The queue noted that this rater saw the verdicts in this run. Note it for the other runs of the data set too,
+        # in which the same rater may have to label the case.
         await note_read(request, caller, run, [context["task"].case])
     return context
 

@@ -122,6 +122,7 @@ def _find_policy(related: Sequence[Entry], decision: Decision) -> str:
 
 
 def _read_parts(entry: Entry) -> tuple[Decision | None, JudgeResult | None]:
+    """Read an entry as a decision and its result; an entry of a result alone has no decision (``None``)."""
     payload = drop_digests(entry.payload or {})
     try:
         if entry.kind == "decision":
