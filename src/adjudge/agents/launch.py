@@ -171,6 +171,7 @@ class _Call:
 
 
 def _check(prompt: object, agent: object, workspace: object, timeout: object, format: object) -> None:  # noqa: A002
+    """Raise ``UsageError`` for arguments of ``run_agent`` that cannot be."""
     if not isinstance(prompt, str) or not prompt.strip():
         raise UsageError(f"prompt must be a text that is not empty, got {show(prompt)}", argument="prompt")
     is_command = isinstance(agent, Sequence) and not isinstance(agent, str | bytes) and len(agent) > 0

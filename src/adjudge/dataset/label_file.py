@@ -94,6 +94,7 @@ def _check_once(
 def _read_row(
     row: Mapping[str, Any] | UsageError, label_map: LabelMap, rater: str | None, *, table: bool
 ) -> Label | None:
+    """Read a row of a file of labels; ``None`` for a row that nobody filled in, or whose value the map leaves out."""
     if isinstance(row, UsageError):
         raise row
     members = _open_cells(row) if table else dict(row)

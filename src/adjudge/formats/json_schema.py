@@ -330,6 +330,7 @@ def _is_draft_7(schema: dict[str, Any], validate_formats: bool | None) -> bool: 
 
 
 def _compile(schema: Any, mask: str | None, validate_formats: bool | None) -> Any:  # noqa: FBT001 - as above
+    """Compile a schema so that nothing is fetched and no pattern takes longer than its text."""
     import jsonschema_rs
 
     # Nothing is fetched, because a remote $ref would let whoever writes a schema make this machine read a file or call

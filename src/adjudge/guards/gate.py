@@ -322,6 +322,7 @@ class Check:
         return qualification
 
     async def _decide(self, result: JudgeResult, qualification: Qualification | None, *, readable: bool) -> Decision:
+        """Make the decision that follows from a result: let it through, block it, or ask people."""
         gate = self.gate
         step, by = choose_step(result, gate.policy, readable=readable)
         withheld = qualification.withheld if qualification is not None and step == "allow" else None
@@ -348,6 +349,10 @@ class Check:
         return await self._ask(self._make("policy", result=result, would_allow=False), result, because=reason)
 
     async def _ask(self, blocked: Decision, result: JudgeResult, *, because: str = "") -> Decision:
+        """Ask people about content that is held back; the decision is pending, unless they answered at once.
+
+        Whatever goes wrong with asking leaves it blocked.
+        """
         gate = self.gate
         if gate.approvals is None:  # a gate with "ask" has them; without this line a mistake elsewhere would raise
             return replace(blocked, detail=_join("nobody can be asked", because))
@@ -563,6 +568,7 @@ class Check:
         would_allow: bool | None = None,
         sampled: bool = True,
     ) -> Decision:
+        """Make a decision of this gate about this content; it is not allowed unless that is said."""
         return Decision(
             gate=self.gate.name,
             allowed=allowed,
@@ -1048,6 +1054,7 @@ def _make_judge(
 
 
 def _check_options(gate: Gate) -> None:
+    """Raise ``UsageError`` for options of a gate that cannot be, alone or together."""
     where = f"gate {gate.name!r}"
     check_choice("mode", gate.mode, get_args(Mode))
     check_flag("wait", gate.wait)

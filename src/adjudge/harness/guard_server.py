@@ -258,6 +258,7 @@ def _find_peer_option() -> tuple[int, int, int]:
 
 
 def _connect_tls(server: GuardServer, end: float) -> Any:
+    """Connect to a server by TLS, and close the connection unless its certificate is the pinned one."""
     import ssl
 
     found = _HTTPS.fullmatch(server.address)
@@ -318,6 +319,7 @@ def _receive_part(connection: Any, end: float) -> bytes:
 
 
 def _read_head(head: bytes) -> dict[str, str]:
+    """Read the headers of an answer with the status 200; raise ``NotChecked`` if they can be read in two ways."""
     status, *lines = head.split(b"\r\n")
     found = _STATUS.fullmatch(status)
     if found is None:

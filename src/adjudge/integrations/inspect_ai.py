@@ -101,6 +101,7 @@ def judge_scorer(
     assignment: Assignment | None = None
 
     async def score(state: TaskState, target: Target) -> Score:
+        """Judge the completion of one sample, and make its score."""
         nonlocal assignment
         if assignment is None:
             # Made with the first sample: only then an event loop runs. Two samples at once may both make one; the two
@@ -137,6 +138,7 @@ def _read_target(target: Target) -> str | list[str] | None:
 
 
 def _make_score(result: JudgeResult, answer: str, value: ScoreValue) -> Score:
+    """Make the score of a result; an undecided one is unscored."""
     metadata = _describe(result)
     if result.undecided_because is not None:
         # Not 0 and not "I": both would be counted as a wrong answer of the model under test, which nobody found.

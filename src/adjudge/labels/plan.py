@@ -626,7 +626,7 @@ class PlanCheck:
         return next((misfit for place in range(len(plan.strata)) if (misfit := self._find_misfit(plan, place))), None)
 
     def _find_misfit(self, plan: LabelPlan, place: int) -> str | None:
-        """Find how a stratum differs from the run."""
+        """Find how a stratum differs from the run, as a sentence; ``None`` if it does not."""
         stratum = plan.strata[place]
         if self._sizes[place] != stratum.size:
             return (

@@ -225,6 +225,7 @@ def _derive_known(subject: str, members: Members) -> Derived:
 
 
 def _derive_decision(subject: str, decision: DecidedMembers) -> Derived:
+    """Derive columns, search text and names from a decision and the result in it."""
     judged = decision.result
     columns = EntryColumns(
         kind="decision",
@@ -252,6 +253,7 @@ def _derive_decision(subject: str, decision: DecidedMembers) -> Derived:
 
 
 def _derive_result(subject: str, result: JudgedMembers) -> Derived:
+    """Derive columns, search text and names from a result."""
     columns = EntryColumns(
         kind="result",
         subject=subject,

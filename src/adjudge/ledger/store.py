@@ -414,6 +414,7 @@ class Store:
         self._is_searched = False  # until extend_search has looked
 
     def _create(self) -> None:
+        """Create the tables and the genesis entry, unless another process was quicker."""
         with self._database.connect(writes=True) as connection:
             statements = EngineStatements(connection)
             if not statements.is_file:
@@ -432,6 +433,7 @@ class Store:
             self._put(statements, 0, NO_PREV, [write_draft("genesis", "", genesis | self._about)])
 
     def _check_genesis(self, statements: Statements) -> None:
+        """Raise for a ledger that has lost its genesis entry, is of another schema, or is signed with another key."""
         rows = list_rows(statements, count=1)
         if not rows or rows[0][0] != 1 or rows[0][5] is None:
             raise LedgerError(f"the ledger {self.name} has lost its genesis entry; restore it, or begin another")

@@ -251,6 +251,7 @@ def _find_draw(run: Run, labels: Sequence[Label], measurement: Measurement) -> _
 
 
 def _read(run: Run, labels: Sequence[Label], draw: _Draw) -> _Reading:
+    """Read every call of a run: what each decider did with it, and what people say of it."""
     people = PeopleLabels(labels, None, draw.planned if draw.planned is not None and draw.planned.designs else None)
     has_rules = bool(run.manifest["asked"].get("rules"))
     calls: list[_Call] = []
@@ -290,7 +291,7 @@ def _read_harness(record: CallRecord | None) -> CallStep:
 
 
 def _read_rules(record: CallRecord | None, *, has_rules: bool, by_rule: bool) -> CallStep:
-    """What the rules did: those of this run, if it has any, else those of the hook, as its record says.
+    """Read what the rules of this run did; if it has none, what the record says of those of the hook.
 
     The rates are those of the run, and its rules may be others than the hook had.
     """
@@ -432,6 +433,7 @@ class _Estimator:
 
 
 def _make_deciders(reading: _Reading, estimator: _Estimator) -> Iterator[DeciderRates]:
+    """Yield the rates of each decider of which it is known what it did with some call."""
     for name in DECIDERS:
         calls = Counter(call.steps[name] for call in reading.calls)
         if not (calls["passed"] or calls["stopped"]):

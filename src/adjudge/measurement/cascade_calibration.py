@@ -252,6 +252,7 @@ def _test(
     confidence: float,
     look: int,
 ) -> CascadeCalibration:
+    """Test the thresholds on the labels, and make the calibration of the two judges as a cascade."""
     search = search_grid(grid, sampled, promise, _is_lost, confidence=confidence, look=look)
     agreeing = [[_read_note(case)[seat] == _RIGHT.get(case.truth) for case in sampled.cases] for seat in (0, 1)]
     gained = sum(one and not other for one, other in zip(*agreeing, strict=True))

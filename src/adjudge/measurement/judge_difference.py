@@ -175,6 +175,7 @@ def choose_level(measurement: Measurement, labelled: int) -> tuple[float, LimitK
 
 
 def _read_cases(before: Run, after: Run, labels: Sequence[Label], planned: Planned | None) -> list[_Labelled]:
+    """Read the labelled cases that both judges have judged; raise ``UsageError`` where the second has not."""
     # The plan in a run's folder says how a case was drawn; of any other draw the labels themselves do.
     people = PeopleLabels(labels, None, planned if planned is not None and planned.designs else None)
     second = {case: verdict for case, verdict, _, _ in _read_run(after, None)}

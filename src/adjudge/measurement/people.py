@@ -141,6 +141,7 @@ class PeopleLabels:
         return self._subject[place * _DIGEST : (place + 1) * _DIGEST] != bytes.fromhex(subject)
 
     def _add(self, label: Label) -> None:
+        """Add a label: what labels have in common is kept once, and of each only its time and its content's digest."""
         number = self._cases.get(label.case)
         if number is None:
             number = self._cases[label.case] = len(self._cases)

@@ -281,6 +281,7 @@ def _read_bracket(pattern: re.Pattern[str], text: str, form: str) -> str:
 
 
 def _read_rating(text: str, options: ReadOptions) -> float:
+    """Read ``Rating: [[number]]``."""
     # Two brackets amid a sentence are no marker: code in a rationale is full of [[0]]. They are one on a line of their
     # own, and behind words that lead to them where they close the reply ("so I rate it [[8]]."); everywhere else such
     # words can only contradict.
@@ -375,6 +376,7 @@ _LISTED = re.compile(r"^[ \t]{0,8}[*_]{0,3}([0-9]{1,3})[.)](?![^\n?]*\?)", re.MU
 
 
 def _read_score(text: str, options: ReadOptions) -> float:
+    """Read a number on a line of its own, or behind words like ``Rating:``."""
     text = _unwrap(text)
     kept_text = _blank_shown(text)
     form = "a number on a line of its own, like 7 or Rating: 7"
@@ -479,6 +481,7 @@ def _read_better(text: str, _: ReadOptions) -> str:
 
 
 def _read_output(text: str, _: ReadOptions) -> str:
+    """Read which side a reply names that begins with ``Output (a)`` or ``Output (b)``."""
     text = _unwrap(text)
     form = "a reply that begins with Output (a) or Output (b) and says no more, or that it is better"
     # With a heading's or a bold mark it is the verdict only where nothing follows: a rationale has such headings, too.
@@ -558,6 +561,7 @@ _NOT_BETTER = re.compile(
 
 
 def _read_leading(text: str, _: ReadOptions) -> str:
+    """Read which side a reply names that begins with A, B or C, and check that its reasons do not deny it."""
     form = "a reply that begins with A, B or C, alone or as in A: Feedback 1 is better."
     text = _unwrap(text)
     lines = [line for line in text.split("\n") if line.strip()]
@@ -597,6 +601,7 @@ GRADES = ("C", "I", "P")
 
 
 def _read_grade(text: str, options: ReadOptions) -> str:
+    """Read the label behind ``GRADE:``."""
     labels = sorted(options.labels or GRADES, key=len, reverse=True)
     text = _unwrap(text)
     form = "GRADE: and one of " + ", ".join(labels)
@@ -655,6 +660,7 @@ def _get_two_names(options: ReadOptions, reader: str) -> tuple[str, str]:
 
 
 def _read_ranking(text: str, options: ReadOptions) -> str:
+    """Read which of two names a JSON ranking puts first."""
     first, second = _get_two_names(options, "ordered_models")
     form = f"ordered_models with {first} and {second}, one ranked 1 and the other 2"
     rows = _load_object(text).get("ordered_models")

@@ -64,6 +64,7 @@ def _list_limits(estimate: RunEstimate) -> Iterator[str]:
 
 
 def _explain(estimate: RunEstimate) -> Iterator[str]:
+    """Yield sentences on what the estimate rests on, and what is not in it."""
     for seat in estimate.seats:
         yield f"{seat.model}: tokens in by {seat.input_basis}; tokens out: {seat.output_basis}"
         if seat.share != 1.0:
@@ -97,6 +98,7 @@ def _explain_record(estimate: RunEstimate) -> Iterator[str]:
 
 
 def _explain_cache(estimate: RunEstimate) -> Iterator[str]:
+    """Yield sentences on how much of the prompts a provider's prompt cache can know."""
     calls, constant = estimate.calls, sum(seat.constant_tokens for seat in estimate.seats)
     if estimate.cases_with_criteria:
         yield (

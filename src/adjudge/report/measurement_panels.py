@@ -128,6 +128,7 @@ def list_measurement_panels(measurement: Measurement) -> Iterator[Panel]:
 
 
 def _list_narrow(measurement: Measurement) -> Iterator[tuple[str, Block]]:
+    """Yield the blocks that fit into half of the page's width, each with its title."""
     columns, rows = list_confusion(measurement)
     if rows:
         head = [Column(name, "number" if place else "text") for place, name in enumerate(columns)]
@@ -196,6 +197,7 @@ def _show_estimates(rows: Sequence[Sequence[Cell]], *, caption: str = "") -> Tab
 
 
 def _show_criteria(criteria: Sequence[Measurement]) -> Table:
+    """Make the table of criteria that people labelled."""
     columns = [
         Column("criterion"),
         Column("labelled", "number", wide=True),
@@ -222,6 +224,7 @@ def _show_criteria(criteria: Sequence[Measurement]) -> Table:
 
 
 def _show_bias(bias: Bias, verb: str) -> Table:
+    """Make the table of how judge and people differ by kinds of content."""
     columns = [
         Column("by"),
         Column("kind"),
@@ -258,6 +261,7 @@ def _show_estimate(estimate: Estimate | None, *, share: bool) -> Words:
 
 
 def _show_slices(slices: Slices) -> Table:
+    """Make the table of how often the judge is right by kinds of cases."""
     columns = [
         Column("kind"),
         Column("labelled", "number"),

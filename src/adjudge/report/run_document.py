@@ -147,6 +147,7 @@ def _show_verdict(report: Report) -> Verdict:
 
 
 def _show_cases(report: Report, top: int) -> Cases:
+    """Make the list of cases, ``top`` of those that did not pass in its short table."""
     groups = list(dict.fromkeys(case.group for case in report.shown if case.group is not None))
     keys = {name: f"g{place}" for place, name in enumerate(groups)}
     measurement = report.measurement

@@ -48,6 +48,7 @@ def make_succession_document(succession: Succession) -> Document:
 
 
 def _make_table(succession: Succession) -> Table:
+    """Make the table of the judge and the candidates."""
     columns = [
         Column("judge"),
         Column("agrees", "number"),

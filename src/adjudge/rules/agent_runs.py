@@ -107,6 +107,7 @@ def make_trajectory(*, calls: list[Any], mode: str = "strict", arguments: str = 
 
 
 def _read_expected(calls: Any) -> list[_Expected]:
+    """Read the calls that ``trajectory`` expects, each a name or a tool with arguments."""
     if not isinstance(calls, list | tuple) or not 0 < len(calls) <= MOST_EXPECTED:
         raise UsageError(
             f"rule trajectory: calls must be a list of 1 to {MOST_EXPECTED} calls, each a name or "

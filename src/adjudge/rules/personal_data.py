@@ -233,6 +233,7 @@ def _passes_mod_97(text: str) -> bool:
 
 
 def _find_addresses(text: str, start: int, end: int) -> Spans:
+    """Yield the IP address that a match is, or those within it, if it is a public one."""
     run = text[start:end]
     candidate = run if run.endswith("::") else run.rstrip(".:")
     if len(candidate) > 45 or _is_part_of_more(text, start, start + len(candidate)):

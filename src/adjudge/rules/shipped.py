@@ -428,6 +428,7 @@ def _fold_name(name: str) -> str:
 
 
 def _fill_main(kind_name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Move the value under the rule's name (``{"regex": ...}``) to its main parameter, and return all parameters."""
     value, kind = options.pop(kind_name), _KINDS[kind_name]
     main = kind.main
     if kind.takes_members and isinstance(value, Mapping):
@@ -484,6 +485,7 @@ def _to_normal(
 
 
 def _rule_from_function(function: Callable[..., Any], name: str | None) -> Rule:
+    """Make a rule of a function; with two required parameters it is given the reference too."""
     function_name = getattr(function, "__name__", type(function).__name__)
     try:
         parameters = inspect.signature(function).parameters.values()

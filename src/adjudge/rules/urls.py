@@ -135,6 +135,7 @@ def _read_ip(text: str, kind: Callable[[str], Any]) -> str:
 
 
 def _read_entry(entry: str) -> str:
+    """Read an entry of ``allow`` in one form; raise ``UsageError`` for one that is no host."""
     if "/" in entry or "@" in entry:
         raise UsageError(f"rule urls: allow lists hosts, like example.org or *.example.org; got {show(entry)}")
     star = "*." if entry.startswith("*.") else ""

@@ -150,6 +150,7 @@ class Engine:
     async def _open_executor(
         self, run: Run, judge: Any, assignment: Assignment, layers: RunLayers, schedule: Schedule
     ) -> None:
+        """Open the executor that judges what is due."""
         self._executor = executor = _make_executor(
             Work(
                 plan=self.plan,
@@ -387,6 +388,7 @@ class Engine:
         self._leave_folder(run.folder)
 
     def _conclude(self, run: Run) -> Run:
+        """Write what the run came to into its manifest, close its store, and return the run."""
         schedule = self._schedule
         whole = self._complete and schedule is not None
         executed = self._close_executor("complete" if self._complete else "interrupted")
@@ -428,6 +430,7 @@ def _restore_options(plan: Plan) -> Plan:
 
 
 def _make_run_manifest(plan: Plan, judge: Any, assignment: Assignment, total: int | None) -> dict[str, Any]:
+    """Make the manifest of a new run: what is asked, of whom, by which rubric, and their digests."""
     described = describe_judge(judge)
     rubric = assignment.rubric.to_dict() if assignment.rubric is not None else None
     return make_manifest(

@@ -454,6 +454,7 @@ class Run:
 
 
 def _make_item_row(item: RunItem) -> dict[str, Any]:
+    """Make the row of a frame for one judgement."""
     case, result = item.case, item.result
     usage = result.usage
     row: dict[str, Any] = {

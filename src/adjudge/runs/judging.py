@@ -93,6 +93,7 @@ class Assignment:
         return self._make_undecided(case, " ".join(problem.split())[:500])
 
     def _make_undecided(self, case: Case, detail: str) -> JudgeResult | PairResult:
+        """Make the result of a case that could not be judged."""
         judge, metadata = str(self.judge.name), merge_case_data(case, self.arguments).get("metadata") or {}
         if self.on_conflict is not None:
             return PairResult(
@@ -243,6 +244,7 @@ def _resolve_pairs(
     *,
     cases_bring: Callable[[], bool],
 ) -> Assignment:
+    """Resolve the assignment of a run of pairs; ``cases_bring`` says whether cases may bring what is asked."""
     pair_arguments: Any = {name: value for name, value in arguments.items() if name != "criteria"}
     judge_rubric, criteria = judge._get_default_rubric(), arguments.get("criteria")  # noqa: SLF001 - as compare does
     absent = rubric is None and judge_rubric is None and criteria is None and cases_bring()

@@ -371,6 +371,7 @@ WaitSeconds = Annotated[float, Field(ge=0, le=_LONGEST_WAIT, description="Second
 
 
 def _add_evaluate(server: MCPServer, tools: AgentTools, identify: IdentifyCaller) -> None:
+    """Add the tool by which an agent has content judged."""
     judges = tools.judges
     description = (
         "Have a judge say how good some content is, by a rubric. This is advice: it opens no gate. "

@@ -90,6 +90,7 @@ class RequestProtection:
             self._metrics.count_request(route, method, sender.status, time.perf_counter() - started)
 
     async def _serve(self, scope: Scope, receive: Receive, send: _HeaderSender, settings: ServerSettings) -> None:
+        """Check a request, pass it on within the deadline, and answer every error as a problem."""
         request = Request(scope)
         try:
             try:

@@ -327,7 +327,7 @@ class _Builder:
         return self._make_plain(decoded, inside)
 
     def _read_text(self, name: str, text: str, places: _Places) -> _Read:
-        """Read a text as what it is, and say what is wrong with it."""
+        """Read a text as the bytes, patch, code, Markdown or prose that it is, and list what is wrong with it."""
         raw = decode_bytes(name, text)
         if raw is not None:
             return self._make_bytes(name, text, places, raw), ()

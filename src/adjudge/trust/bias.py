@@ -144,6 +144,7 @@ _Sides = tuple["Floats", "Floats"]
 
 
 def _read_sides(judged: Sequence[float], truth: Sequence[float], properties: Mapping[str, PropertyValues]) -> _Sides:
+    """Check scores and properties, and return the scores of judge and people as arrays."""
     import numpy as np
 
     if len(judged) != len(truth):
@@ -203,6 +204,7 @@ def _compare(
     sides: _Sides,
     clusters: tuple[NDArray[np.int64], int] | None,
 ) -> BiasKind:
+    """Compare judge and people on the items of one kind with all others."""
     judged, truth = sides
     errors = judged - truth
     number = int(inside.sum())

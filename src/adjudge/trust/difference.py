@@ -184,7 +184,7 @@ def find_paired_difference(gained: int, lost: int, of: int, *, level: float = LE
 def find_grouped_difference(
     differences: Sequence[int], groups: Sequence[Hashable], *, level: float = LEVEL
 ) -> tuple[float, float]:
-    """Return the same interval for cases that come in groups, such as answers to one question.
+    """Return the interval of ``find_paired_difference`` for cases that come in groups, such as answers to one question.
 
     ``differences`` are 1 for a case that was gained, -1 for one that was lost, and 0; ``groups`` names the group of
     each. The counts are divided by the design effect, and by the factor that Student's t adds for the number of

@@ -172,6 +172,7 @@ class _Maker:
         raise UsageError(_REASONS.get(str(kind), "this type is not known here"))
 
     def _make_check(self, grader: Mapping[str, Any], name: str) -> Criterion:
+        """Make the criterion for a string check, which a rule decides."""
         operation, sides = grader.get("operation"), [grader.get("input"), grader.get("reference")]
         if not isinstance(operation, str) or operation not in _OPERATIONS:
             raise UsageError(f"the operation {show(operation)} is not known here")

@@ -144,6 +144,7 @@ def import_promptfoo(
 
 
 def _read_cases(name: str, suite: _Suite) -> Iterator[NumberedCase]:
+    """Yield the cases of each test behind its number, one for each combination of its variables, or its error."""
     number = 0
     for test in _list_items(Path(name)):
         number += 1

@@ -607,7 +607,10 @@ def load_many(
     overrides: bool = False,
     approver: str | None = None,
 ) -> list[Approval]:
-    """Load the next requests in the order in which they were made; with ``approver``, those that ask somebody."""
+    """Load the next requests behind ``after``, in the order in which they were made.
+
+    ``statuses``, ``overrides`` and ``approver`` each limit them if given.
+    """
     table = _approvals()
     statement = table.select().where(table.c.id > after).order_by(table.c.id).limit(PAGE)
     if statuses is not None:

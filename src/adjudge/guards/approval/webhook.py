@@ -275,6 +275,7 @@ class DeliveryQueue:
 
 
 def _check_url(url: object) -> None:
+    """Raise ``UsageError`` for an address that no webhook can have; it is not quoted, since it may hold a secret."""
     try:
         parts = urlsplit(url) if isinstance(url, str) and url.isprintable() and " " not in url else None
         host, _ = (parts.hostname or "", parts.port) if parts is not None else ("", None)  # a bad port raises as well

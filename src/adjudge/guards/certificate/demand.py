@@ -136,6 +136,7 @@ class CertificateDemand:
         return replace(qualification, unreleased=unreleased)
 
     async def _read_now(self) -> _Reading:
+        """Read the certificate as it is at this moment; bytes that have not changed are not parsed again."""
         source = self.terms.source
         if isinstance(source, Certificate):
             if self._read is None:

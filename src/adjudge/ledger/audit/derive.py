@@ -147,6 +147,7 @@ async def record_opinion(ledger: Ledger, audit: AuditEntry) -> int:
 
 
 def _make_basis(evidence: Evidence, verification: Verification, items: Sequence[JudgedItem]) -> AuditBasis:
+    """Make the basis of an audit: what was verified, looked at and counted."""
     lost = sum(each.code == "erased" and each.kind in {"result", "decision"} for each in evidence.list_loose())
     return AuditBasis(
         verified=verification.valid,

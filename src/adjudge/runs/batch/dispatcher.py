@@ -477,6 +477,7 @@ class BatchDispatcher:
     # ---------------------------------------------------------------- polling and collecting
 
     async def _poll_jobs(self) -> None:
+        """Ask about each job that is due; a failure to ask is noted, and asked again later."""
         for batch in self._store.list_batches(("waiting", "cancelling", "ended")):
             next_poll = self._next_polls.setdefault(batch.number, _NextPoll(0.0, self._options.poll))
             api = self._find_api(batch)
@@ -727,7 +728,10 @@ class BatchDispatcher:
     async def _create_job(
         self, number: int, api: BatchApi, file: str, lines: Sequence[bytes], label: str
     ) -> Job | None:
-        """The job; ``None`` where it is doubtful, or was put off. Raises ``CreateError`` where it is refused."""
+        """Create the job, and return it; ``None`` where it is doubtful, or was put off.
+
+        Raises ``CreateError`` where it is refused.
+        """
         while True:
             try:
                 return await api.create(file, lines, label)
@@ -756,6 +760,7 @@ class BatchDispatcher:
         part: Sequence[_Waiting],
         names: Sequence[str],
     ) -> None:
+        """Handle a refused creation: stop the run, give up the one request, or try each half by itself."""
         self._refusals[model] = self._refusals.get(model, 0) + 1
         reason = clean(str(error)[:500], keep_lines=False)
         if error.because == "stop" or (self._refusals[model] > REFUSALS and len(part) > 1):

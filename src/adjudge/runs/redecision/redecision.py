@@ -235,6 +235,7 @@ class _RunRedecision:
             await redecided.keep([replace(item, result=replayed.result) for item, replayed in replayed_items])
 
     async def _redecide_item(self, item: RunItem) -> ReplayedResult:
+        """Decide one judgement again; what cannot be known is said in ``unknown`` of what is returned."""
         result = item.result
         if not isinstance(result, JudgeResult):
             raise UsageError("this run compared pairs, which no threshold decides; redecide a run of single cases")
@@ -295,6 +296,7 @@ class _RunRedecision:
         return self.policy.threshold is not None and case.threshold is not None and not over
 
     def _count(self, item: RunItem, replayed: ReplayedResult) -> None:
+        """Count a judgement before and after, and list it if its outcome changed."""
         self._kept_own += self._keeps_own(item.case)
         old_result, new_result = item.result, replayed.result
         self._before[old_result.outcome] += 1

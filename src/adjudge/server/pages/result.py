@@ -177,6 +177,7 @@ def _name_rules(result: JudgeResult | None) -> str:
 
 
 def _make_approval_step(ident: str | None, related: Sequence[Entry]) -> ApprovalStep | None:
+    """Make the step of the story in which people were asked; ``None`` if they were not."""
     if ident is None:
         return None
     opened = next((entry for entry in related if entry.kind == "approval.requested"), None)
