@@ -103,6 +103,7 @@ def _check_text(text: str, label: str) -> str:
 
 
 def _to_plain(content: Any, label: str, depth: int = 0) -> Any:
+    """Convert a content to values that JSON has; raise ``UsageError`` for one that it has not."""
     if content is None or isinstance(content, str | bool | int | float):
         return content
     if isinstance(content, _BINARY):
@@ -209,6 +210,7 @@ def copy_plain(value: Any) -> Any:
 
 
 def _copy_value(value: Any, copies: dict[int, Any], depth: int) -> Any:
+    """Copy dicts, lists and tuples with all in them; any other value stays the same object."""
     kind = type(value)  # not isinstance: a type of somebody's own may hold more than its members
     if kind not in (dict, list, tuple) or depth >= MOST_DEPTH:
         return value

@@ -20,6 +20,7 @@ def export_lazily(package: str) -> tuple[Callable[[str], object], Callable[[], l
         return homes
 
     def get(name: str) -> object:
+        """Import what a name of the package stands for, as its ``__getattr__``."""
         if name == "__all__":
             return sorted(find_homes())
         # Dunder names are what import machinery and inspection try on every module.

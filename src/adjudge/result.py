@@ -495,6 +495,7 @@ _MOST_NESTED = 50
 
 
 def _read_result_as(members: object, kinds: tuple[type[R], ...], depth: int) -> R:
+    """Read a result of one of these classes, by its schema, with the results of its seats."""
     if not isinstance(members, Mapping):
         raise UsageError(f"a result is read from a dictionary that to_dict wrote, got {type(members).__name__}")
     if depth > _MOST_NESTED:

@@ -78,6 +78,7 @@ class _Door:
             self.thread.join(timeout=2.0)
 
     def _run(self) -> None:
+        """Run the loop in its thread until it is stopped; whatever ends it, nobody is left waiting."""
         ended = "it was stopped"
         try:
             asyncio.set_event_loop(self.loop)

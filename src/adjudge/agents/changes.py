@@ -128,7 +128,10 @@ def _read(path: Path, entry: Entry | None) -> bytes | None:
 
 
 def _run_git(git: str, root: Path) -> dict[int, str]:
-    """Let git draw all pairs at once; ``git`` is where it is."""
+    """Let git draw all pairs of files below ``a`` and ``b`` at once, and return each drawing by the number of its pair.
+
+    ``git`` is the path of the program.
+    """
     # No variable of ours: GIT_DIR, GIT_EXTERNAL_DIFF and the like would name a repository or a program.
     environment = {
         "PATH": str(Path(git).absolute().parent),

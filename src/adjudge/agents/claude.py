@@ -85,6 +85,7 @@ class _Reader:
             self.costs = entry
 
     def make_run(self) -> AgentRun:
+        """Make the run of what was read, and report what is missing at its end."""
         result = self.result or {}
         if not self.is_session and self.result is None:
             self.transcript.report("there is no result at the end")

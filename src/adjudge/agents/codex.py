@@ -78,6 +78,7 @@ class _Events:
         self.thread: str | None = None
 
     def read(self, number: int, entry: dict[str, Any]) -> None:
+        """Read one line of ``codex exec --json``; report what is not known, or comes after the end."""
         kind = read_kind(entry)
         if self.end is not None:
             again = "a second end" if kind in ("turn.completed", "turn.failed") else "something"
@@ -105,6 +106,7 @@ class _Events:
         )
 
     def _read_item(self, number: int, entry: dict[str, Any], *, is_done: bool) -> None:
+        """Read an item that begins, goes on or (``is_done``) has ended: a message, or a call with its result."""
         item = entry.get("item")
         if not isinstance(item, dict) or not read_kind(item):
             self.transcript.report(f"line {number} has no item")
@@ -138,6 +140,7 @@ class _Rollout:
         self.session: str | None = None
 
     def read(self, number: int, entry: dict[str, Any]) -> None:
+        """Read one line of a rollout file: what the model wrote, what answered it, and events of the session."""
         kind, payload = read_kind(entry), entry.get("payload")
         if not isinstance(payload, dict):
             if kind in _LINES or not kind:
@@ -180,6 +183,7 @@ class _Rollout:
             self.usage = payload["info"].get("total_token_usage") or self.usage
 
     def _read_response(self, number: int, payload: dict[str, Any]) -> None:
+        """Read an item that the model wrote into a rollout file, or that answered it: a message, a call, an output."""
         kind = read_kind(payload)
         if not self.is_open:
             self.transcript.report(f"line {number} comes after the end of the agent's turn")
@@ -261,7 +265,10 @@ def _unwrap(command: str) -> str:
 
 
 def _read_output(output: Any) -> tuple[str, bool]:
-    """Read the output of a call in a rollout file; only what Codex wrote before it says how a command ended."""
+    """Read the output of a call in a rollout file, and whether the call failed.
+
+    Only what Codex wrote before the output says how a command ended.
+    """
     text = _read_written(output)
     header, separator, rest = text.partition("Output:\n")
     if separator and _HEADER.fullmatch(header):
@@ -286,7 +293,10 @@ def _read_written(output: Any) -> str:
 
 
 def _describe_exit(code: Any, output: str) -> tuple[str, bool]:
-    """Describe how a command ended as Claude Code does; a code that is missing is that of a command still running."""
+    """Describe how a command ended as Claude Code does, and whether it failed.
+
+    A code that is missing is that of a command still running.
+    """
     if code == 0 or code is None:
         return output, False
     return f"Exit code {code}\n{output}", True

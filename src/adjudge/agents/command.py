@@ -88,6 +88,10 @@ class _Running:
         self.is_cut = False
 
     async def finish(self, pipes: Mapping[str, int], timeout: float) -> CommandOutput:
+        """Wait until the command has ended, at most ``timeout`` seconds, and return its output.
+
+        Whatever happens, its process group is ended and its pipes are closed.
+        """
         streams = {name: await _open_pipe(descriptor) for name, descriptor in pipes.items()}
         # A bare task: the end of this block waits for it, or cancels it.
         readers = [asyncio.ensure_future(self._read(name, stream)) for name, (stream, _) in streams.items()]

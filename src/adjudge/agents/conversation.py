@@ -116,7 +116,7 @@ def _read_own(value: dict[str, Any]) -> Conversation | None:
 
 
 def _list_long_ids(run: AgentRun) -> Iterator[tuple[str, str]]:
-    """Yield the ids of calls that are texts rather than ids: those of steps are not shown."""
+    """Yield, each with its path, the ids of calls that are texts rather than ids: those of steps are not shown."""
     for place, step in enumerate(run.steps):
         ident = None if step.call is None else step.call.call_id
         if ident and _ID.fullmatch(ident) is None:
@@ -124,7 +124,7 @@ def _list_long_ids(run: AgentRun) -> Iterator[tuple[str, str]]:
 
 
 def _list_unwritten(value: Any, written: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield what a value holds and the same value, read and written again, does not."""
+    """Yield what a value has and the same value, read and written again, has not: the path and the text of each."""
     if value == written:
         return
     if isinstance(value, dict) and isinstance(written, dict):
@@ -220,7 +220,7 @@ _DEEPEST = 8
 
 
 def _list_beside(value: Any, shown: _Shown) -> Iterator[tuple[str, str]]:
-    """Yield what messages have that is in no step, in order, each with its place."""
+    """Yield the path and the text of each part of messages that no step shows, in order."""
     waiting: list[tuple[int, str, str, Any]] = [(0, "", "", value)]
     while waiting:
         depth, path, name, part = waiting.pop()

@@ -63,6 +63,7 @@ class _Reader:
         self._attached = 0
 
     def make_run(self) -> AgentRun:
+        """Make the run of a sample, from its events."""
         transcript, sample = self.transcript, self.sample
         self._read_events()
         self._check_messages()
@@ -82,6 +83,7 @@ class _Reader:
         )
 
     def _read_events(self) -> None:
+        """Read the agent's own events of the log: requests to models, and calls. Those of scorers are left out."""
         names: set[str] = set()
         for event in self.events:
             name = read_kind(event, "uuid")
@@ -111,6 +113,7 @@ class _Reader:
         return kinds
 
     def _read_request(self, event: dict[str, Any], agent: str | None) -> None:
+        """Read a request to a model: the messages that are new in its input, its reply, and its usage."""
         for message in self._list_input(event):
             self._read_message(message, agent)
         output = event.get("output")

@@ -81,6 +81,7 @@ def read_langchain(document: Document) -> AgentRun:
 
 
 def _list_messages(document: Document, transcript: Transcript) -> tuple[Sequence[Any], bool]:
+    """List the messages of a document, and return whether the run was interrupted and waits."""
     first = document.objects[0]
     if len(document.objects) > 1 or not isinstance(first.get("messages"), list):
         return document.objects, False

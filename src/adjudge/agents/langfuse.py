@@ -78,6 +78,7 @@ def _open_trace(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _list_observations(document: Document, transcript: Transcript) -> list[Span]:
+    """List the observations of an export as spans; report those that are missing or cannot be read."""
     spans: list[Span] = []
     for number, entry in zip(document.numbers, document.objects, strict=True):
         rows = entry.get("observations", entry.get("data"))

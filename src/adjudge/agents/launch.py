@@ -102,7 +102,7 @@ class _Call:
     format: RunFormat | None
 
     async def run_function(self) -> tuple[AgentRun, CommandOutput | None]:
-        """Call a function, and make a run of what it returns or raises."""
+        """Call a function, and make a run of what it returns or raises; there is no output beside it."""
         try:
             returned = await asyncio.wait_for(self._call_function(), self.timeout)
         except TimeoutError:
@@ -124,7 +124,7 @@ class _Call:
         return await returned if inspect.isawaitable(returned) else returned
 
     async def run_command(self) -> tuple[AgentRun, CommandOutput | None]:
-        """Run a command, and read what it wrote."""
+        """Run a command, and return the run read from its output, and the output."""
         output = await run_command(self.agent, self.prompt, self.folder, env=self.env, timeout=self.timeout)
         run = self._read(output.stdout if output.transcript is None else output.transcript)
         problems = list(run.problems)
@@ -171,6 +171,7 @@ class _Call:
 
 
 def _check(prompt: object, agent: object, workspace: object, timeout: object, format: object) -> None:  # noqa: A002
+    """Raise ``UsageError`` for arguments of ``run_agent`` that cannot be."""
     if not isinstance(prompt, str) or not prompt.strip():
         raise UsageError(f"prompt must be a text that is not empty, got {show(prompt)}", argument="prompt")
     is_command = isinstance(agent, Sequence) and not isinstance(agent, str | bytes) and len(agent) > 0
@@ -229,6 +230,7 @@ def _keep(run: AgentRun, output: CommandOutput | None, folder: Path) -> Path:
 
 
 def _list_outputs(output: CommandOutput | None) -> list[tuple[str, bytes]]:
+    """List the files of a command's output, each with its name and bytes."""
     if output is None:
         return []
     outputs = [("stdout.txt", output.stdout), ("stderr.txt", output.stderr)]

@@ -139,6 +139,7 @@ def _is_message(value: dict[str, Any]) -> bool:
 
 
 def _read_message(message: dict[str, Any], default: str) -> Message:
+    """Read a message in the form of any known interface, by what it has; ``default`` is its role if it names none."""
     name = read_kind(message, "role")
     role = _find_role(name or default)
     if message.get("jsonrpc") == "2.0" and "role" not in message:

@@ -56,6 +56,7 @@ def read_openai(document: Document) -> AgentRun:
 
 
 def _read_item(transcript: Transcript, number: int, item: dict[str, Any]) -> None:
+    """Read an item of the responses interface, or a message of chat completions; report what is not known."""
     kind, role = read_kind(item), read_kind(item, "role")
     if _is_message(item) and role in _ROLES:
         transcript.add_text(_ROLES[role], read_text(item.get("content")))

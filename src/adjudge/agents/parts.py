@@ -72,6 +72,7 @@ def render_part(run: AgentRun, part: RunPart) -> RenderedRun:
 
 
 def _render_judged(steps: Sequence[Step], room: int, part: RunPart) -> tuple[str, int]:
+    """Render the steps of the part that is judged, within ``room``, and count the characters that were left out."""
     limit = room
     while limit:
         items, missing = cut_steps(steps, limit)
@@ -87,6 +88,7 @@ def _render_judged(steps: Sequence[Step], room: int, part: RunPart) -> tuple[str
 
 
 def _render_before(steps: Sequence[Step], room: int) -> tuple[str, dict[str, Any]]:
+    """Render the steps before the part that is judged, within ``room``, and say what was left out of them."""
     if room >= _LEAST_BEFORE:
         rendered = render_steps(steps, room)
         return rendered.text, dict(rendered.left_out)

@@ -104,7 +104,7 @@ def _read_message(transcript: Transcript, number: int, message: dict[str, Any]) 
 
 
 def _read_request(transcript: Transcript, part: dict[str, Any]) -> bool:
-    """Read what was given to the model; False for a part that is not known."""
+    """Read a part of what the model was given, and return whether its kind is known."""
     kind, content = read_kind(part, "part_kind"), part.get("content")
     if kind == "tool-return":
         failed = part.get("outcome", "success") != "success"
@@ -121,7 +121,7 @@ def _read_request(transcript: Transcript, part: dict[str, Any]) -> bool:
 
 
 def _read_response(transcript: Transcript, number: int, part: dict[str, Any]) -> bool:
-    """Read what the model said; False for a part that is not known."""
+    """Read a part of what the model replied, and return whether its kind is known."""
     kind, reply = read_kind(part, "part_kind"), f"message {number}"
     if kind == "text":
         transcript.add_text("assistant", read_text(part.get("content")), reply=reply)

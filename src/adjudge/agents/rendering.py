@@ -152,6 +152,7 @@ class _Attempt:
         return RenderedRun(text=self._write(), left_out=self._count(), missing=dict(self._list_missing()))
 
     def _list_missing(self) -> Iterator[tuple[int, int]]:
+        """Yield the place of each step that is not shown whole, and how many of its characters are missing."""
         for number, (place, step) in enumerate(zip(self.places, self.steps, strict=True)):
             missing = self.cut.by_step.get(id(step), 0) if number in self.kept else count_characters(step)
             if missing:
@@ -190,6 +191,7 @@ class _Attempt:
         return head | self._render_files(run.files, limit)
 
     def _render_files(self, files: Sequence[FileChange], limit: int) -> dict[str, Any]:
+        """Render the files that the run changed, as many as there is room for; count the others as left out."""
         if not files:
             return {}
         room = self.room // 3 if limit < self.room else self.room
@@ -252,6 +254,7 @@ class _Cut:
 
 
 def _render_step(step: Step, limit: int, limit_of_result: int, cut: _Cut) -> dict[str, Any]:
+    """Render a step, and note in ``cut`` how many of its characters were left out."""
     before = cut.missing
     call = step.call
     if call is None:

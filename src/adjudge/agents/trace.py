@@ -165,6 +165,7 @@ class _Reader:
         """The ids of the calls whose tools were executed."""
 
     def make_run(self) -> AgentRun:
+        """Make the run of a trace: its requests first, in order, and then what its tools returned."""
         transcript, root = self.transcript, self.trace.root
         self._check_spans()
         for request in self.trace.requests:
@@ -188,6 +189,7 @@ class _Reader:
         )
 
     def _check_spans(self) -> None:
+        """Report what shows that the export is not whole: no request, no end, or a span whose parent is missing."""
         if not self.trace.requests:
             self.transcript.report("no requests to a model were exported, so nobody knows which tools were called")
         root, spans, checked = self.trace.root, self.trace.spans, set[str]()
@@ -204,6 +206,7 @@ class _Reader:
                 span = spans.get(span.parent) if span.parent is not None else None
 
     def _read_request(self, request: ModelRequest) -> None:
+        """Read a request to a model: what its messages have that earlier ones had not, and its reply."""
         if request.inputs is None or request.outputs is None:
             self.transcript.report("the messages of a request to a model were not exported")
         if request.cut_off:

@@ -129,6 +129,7 @@ class _Look:
             self.problems.append(problem)
 
     def walk(self, folder: Path, depth: int) -> None:
+        """Add all that is in a folder, in order of the names; report what is beyond a limit, or cannot be read."""
         try:
             with os.scandir(folder) as entries:
                 names = sorted(entry.name for entry in entries)
@@ -145,6 +146,7 @@ class _Look:
             self._add(folder / name, depth)
 
     def _add(self, path: Path, depth: int) -> None:
+        """Add one entry of the workspace, and what is in it."""
         relative = path.relative_to(self.root).as_posix()
         try:
             relative.encode()
@@ -162,6 +164,7 @@ class _Look:
             self.walk(path, depth + 1)
 
     def _read(self, path: Path) -> Entry:
+        """Read the kind, the mode and the digest of one entry; of a link, where it leads, in place of a digest."""
         status = path.lstat()
         mode = stat.S_IMODE(status.st_mode)
         if stat.S_ISLNK(status.st_mode):

@@ -102,6 +102,7 @@ def _end_early(error: SystemExit) -> int:
 
 
 def _end_with(error: Exception) -> int:
+    """Write an error to standard error, and return the exit status for it."""
     if isinstance(error, AdjudgeError):
         complain(spell(error))
         return USAGE if isinstance(error, UsageError) else UNDECIDED

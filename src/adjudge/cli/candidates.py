@@ -129,6 +129,7 @@ class Inquiry:
         return batches
 
     async def _ask_all(self) -> list[Run]:
+        """Run the candidates and return their runs: one after the other, or by batch all at once."""
         if self.batch is None:
             runs = []
             for candidate_run in self._runs:

@@ -64,6 +64,7 @@ def _list_lines(items: Sequence[RunItem]) -> Iterator[Line]:
 
 
 def _list_case(item: RunItem) -> Iterator[Line]:
+    """Yield the lines about a case: its facts, texts, labels and metadata."""
     case = item.case
     facts = [f"case {case.id}", f"row {item.place + 1:,} of the data set"]
     facts += [f"group {case.group}"] if case.group is not None else []
@@ -137,6 +138,7 @@ def _describe_origin(result: JudgeResult | PairResult) -> str:
 
 
 def _list_reasons(result: JudgeResult, depth: int) -> Iterator[Line]:
+    """Yield the lines about why a result is what it is: criteria, rules and reasoning."""
     for criterion in result.criteria:
         needs = f", needs {format_criterion(criterion)[1]}" if criterion.threshold is not None else ""
         rule = f", by the rule {criterion.rule}" if criterion.rule else ""

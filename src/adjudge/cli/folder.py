@@ -36,6 +36,8 @@ def list_texts(folder: str) -> tuple[list[str], str | None]:
 
 
 def _walk(folder: str, left_out: Counter[str]) -> Iterator[str]:
+    """Yield the paths of the text files below a folder, and count in ``left_out`` what is skipped and why."""
+
     def refuse(error: OSError) -> None:
         raise UsageError(f"cannot read {error.filename}: {error.strerror}; make it readable, or name the files")
 

@@ -256,6 +256,7 @@ def _repeat(describe: Callable[[], str], stop: threading.Event, every: float) ->
 
 
 def _redraw(describe: Callable[[], str], stop: threading.Event) -> None:
+    """Draw a line of progress again and again, until ``stop`` is set."""
     if stop.wait(PATIENCE):
         return
     # Imported here: what is over within a second does not wait for it.

@@ -174,6 +174,7 @@ def _print_summary(done: Sequence[Done]) -> None:
 
 
 def _print_one(result: JudgeResult) -> None:
+    """Print one result, drawn on a terminal."""
     if draws():
         show_drawing(result)
         return

@@ -109,6 +109,7 @@ class Connection:
         once: bool = False,
         seconds: float | None = None,
     ) -> Any:
+        """Send a request, and return the JSON of the answer; ``once`` makes it safe to send it again."""
         # One key for all tries: an answer that was lost on its way is given again, and nothing is judged twice.
         headers = {"Idempotency-Key": secrets.token_hex(16)} if once else {}
         limit = self.timeout if seconds is None else seconds
@@ -130,6 +131,10 @@ class Connection:
         *,
         may_repeat: bool,
     ) -> Any:
+        """Send a request until it is answered, refused, or has failed too often.
+
+        Only a request that may be repeated is sent again, but for one that was refused as too many (429).
+        """
         failures = 0
         while True:
             try:
@@ -236,6 +241,7 @@ class _Session:
         self._keeper: AsyncGenerator[None, None] | None = None
 
     async def open(self) -> aiohttp.ClientSession:
+        """Return the session, and open it if there is none."""
         if self._session is None or self._session.closed:
             import aiohttp
 
@@ -321,6 +327,7 @@ def _read_wait(headers: Mapping[str, str]) -> float:
 
 
 def _check_url(url: str, *, in_the_clear: bool) -> str:
+    """Check a server's address, and return it without a slash at the end; a key needs https, or this machine."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

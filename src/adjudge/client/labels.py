@@ -116,6 +116,7 @@ def _read_undone(members: dict[str, Any]) -> str | None:
 
 
 def _read_task(members: dict[str, Any]) -> LabelTask:
+    """Read a task as the server sends it, the two contents of a pair put back from the order they are shown in."""
     parts = {part["name"]: part["text"] for part in members["parts"]}
     order = members["order"]
     content: object = parts.get("content")

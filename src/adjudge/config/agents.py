@@ -51,6 +51,7 @@ def open_agent(config: Config, name: str) -> ConfiguredAgent:
 
 
 def _open_source(table: Mapping[str, Any], config: Config, where: str) -> AgentSource:
+    """Open what ``[agents.NAME]`` names: the words of a command, or a function."""
     if ("command" in table) == ("call" in table):
         raise UsageError(
             f'{where} needs either command = ["codex", "exec", "--json", "{{prompt}}"] or '

@@ -174,6 +174,7 @@ def read_config(path: Path | None) -> Config:
 
 
 def _check_tables(tables: Mapping[str, Any], file: Path) -> None:
+    """Raise ``UsageError`` for a table, a key or a value that ``adjudge.toml`` cannot have."""
     check_keys(tables, _TABLES, f"{file}")
     for name, table in tables.items():
         if not isinstance(table, dict):
@@ -242,6 +243,7 @@ def _check_judge(table: object, where: str) -> None:
 
 
 def _check_gate(table: object, where: str) -> None:
+    """Raise ``UsageError`` for a key or a value that ``[gates.NAME]`` cannot have."""
     if not isinstance(table, dict):
         raise UsageError(f"{where} must be a table with a rubric or rules, got {show(table)}")
     check_keys(table, _GATE_KEYS, where)

@@ -121,6 +121,7 @@ def list_tool_gates(settings: HookSettings) -> dict[ToolKey, str | None]:
 
 
 def _read_value(name: str, value: Any) -> Any:
+    """Read one value of ``[hook]``; raise ``UsageError`` for one of another type."""
     if name in ("answers", "prompts", "results") and not isinstance(value, str):
         raise UsageError(f"{name} must be the name of a gate, got {show(value)}", argument=name)
     if name == "server":
@@ -164,6 +165,7 @@ def _read_servers(value: Any) -> tuple[Mapping[str, Any], ...]:
 
 
 def _check_settings(settings: HookSettings) -> None:
+    """Raise ``UsageError`` for values of ``[hook]`` that cannot be, alone or together."""
     check_choice("match", settings.match, get_args(CallMatch))
     check_choice("pending", settings.pending, get_args(PendingAnswer))
     check_choice("mode", settings.mode, get_args(HookMode))
@@ -378,6 +380,7 @@ class GuardMaker:
         return self._make(None, bind_files=False)
 
     def _make(self, harness: Harness | None, *, bind_files: bool) -> CallGuard:
+        """Make the guard that ``[hook]`` describes, for one harness or (``None``) for programs."""
         settings = self.settings
         home = None if settings.home is None else Path(settings.home)
         protection = SelfProtection(list_protected(self._list_own_files(), home=home))

@@ -158,6 +158,10 @@ class Opener:
         return self._open_model(name, {}, self.named_in)
 
     def _open_table(self, name: str, overrides: Mapping[str, Any], outer_names: tuple[str, ...]) -> Judge | JudgeChain:
+        """Open ``[judges.NAME]``: a judge for one seat, else a chain, whose seats may be tables too.
+
+        ``outer_names`` are the tables around it, of which none may be a seat of it.
+        """
         where = f"{self.config.path}: [judges.{name}]"
         if name in outer_names:
             raise UsageError(f"{where} has itself as a seat ({' > '.join((*outer_names, name))}); take it out")
@@ -286,6 +290,7 @@ def choose(panel: Panel, config: Config, rubric: Rubric | None = None) -> Choice
 
 
 def _open_panel(names: list[str], panel: Panel, config: Config) -> Judge | JudgeChain:
+    """Open the judges that were named: one as it is, several as a chain."""
     seat: dict[str, Any] = ({} if panel.reader is None else {"reader": panel.reader}) | (
         {} if panel.token else {"token": False}
     )

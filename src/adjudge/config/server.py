@@ -182,6 +182,7 @@ def check_anonymous(settings: ServerSettings, config: Config) -> None:
 
 
 def _check_values(table: Mapping[str, Any], where: str) -> None:
+    """Raise ``UsageError`` for a value of ``[server]`` of another type, or out of range."""
     for name in _TEXTS:
         value = table.get(name, "-")
         if not isinstance(value, str) or not value.strip():
@@ -232,6 +233,7 @@ def _is_network(text: str) -> bool:
 
 
 def _check_address(settings: ServerSettings, where: str) -> None:
+    """Raise ``UsageError`` where ``public_url`` is missing or cannot be the address that browsers use."""
     if settings.public_url is None:
         if not settings.is_local:
             raise UsageError(

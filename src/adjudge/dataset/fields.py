@@ -85,6 +85,7 @@ def _convert_members(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
 
 
 def _convert_foreign(value: Any, depth: int) -> Any:
+    """Convert a cell of another library's type (numpy, pandas, Arrow) to a text or a JSON value."""
     if type(value).__name__ in _MISSING:
         return None
     if isinstance(value, bytes | bytearray | memoryview):
@@ -295,6 +296,7 @@ def find_field(row: Mapping[str, Any], path: str) -> Any:
 
 
 def _put_member(members: dict[str, Any], key: str, inner: str | None, value: Any) -> None:
+    """Put a value into the members of a case, at a key or a key in it; raise ``UsageError`` if it is there already."""
     if inner is None and key in {"labels", "metadata"} and isinstance(value, Mapping):
         members.setdefault(key, {})
         for name, member in value.items():

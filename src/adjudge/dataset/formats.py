@@ -313,6 +313,7 @@ class _Texts:
 
 
 def _read_table(lines: Iterator[Line], path: str, form: str, fields: Fields | None) -> Iterator[Row]:
+    """Yield the rows of a table of texts, each under the names of the header and behind its line's number."""
     texts = _Texts(lines)
     records = _read_records(texts, "\t" if form == "tsv" else ",")
     header: list[str] | None = None
@@ -335,6 +336,7 @@ def _read_table(lines: Iterator[Line], path: str, form: str, fields: Fields | No
 
 
 def _read_records(texts: _Texts, delimiter: str) -> Iterator[tuple[int, list[str] | UsageError]]:
+    """Yield the cells of each row, or what is wrong with it, behind the number of its line."""
     # One number for the whole process, so it is raised and never lowered: 131,072 characters are no long answer.
     csv.field_size_limit(max(LONGEST, csv.field_size_limit()))
     reader = csv.reader(texts, delimiter=delimiter, strict=True)
@@ -402,6 +404,7 @@ def _convert_row(value: Any) -> Mapping[str, Any] | UsageError:
 
 
 def _read_parquet(path: str, fields: Fields | None) -> Iterator[Row]:
+    """Yield the rows of a Parquet file, each behind its number."""
     pa, parquet = import_parquet(path)
     number = 0
     try:

@@ -94,6 +94,7 @@ def _check_once(
 def _read_row(
     row: Mapping[str, Any] | UsageError, label_map: LabelMap, rater: str | None, *, table: bool
 ) -> Label | None:
+    """Read a row of a file of labels; ``None`` for a row that nobody filled in, or whose value the map leaves out."""
     if isinstance(row, UsageError):
         raise row
     members = _open_cells(row) if table else dict(row)
@@ -162,13 +163,13 @@ def write_labels(
 
     place = Path(name)
     with begin_file(place, mode=0o600), open_text(place, gz=gz) as file:
-        rows = (_make_row(label) for label in labels)
+        rows = (_make_label_row(label) for label in labels)
         if form in TABLES:
             return _write_table(file, rows, "\t" if form == "tsv" else ",", escapes=for_spreadsheet)
         return (write_lines if form == "jsonl" else write_array)(file, rows)
 
 
-def _make_row(label: Label) -> dict[str, Any]:
+def _make_label_row(label: Label) -> dict[str, Any]:
     row = label.to_dict()
     try:
         check_text(row)

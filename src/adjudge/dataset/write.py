@@ -60,7 +60,7 @@ def write_cases(
         raise UsageError(
             f"for_spreadsheet is for .csv and .tsv, and {name} is {form}; leave it out", argument="for_spreadsheet"
         )
-    place, dicts = Path(name), map(_make_row, cases)
+    place, dicts = Path(name), map(_make_case_row, cases)
     with begin_file(place):
         if form == "parquet":
             return _write_parquet(place, dicts)
@@ -70,7 +70,7 @@ def write_cases(
 
 def encode_case(case: Case) -> str:
     """Encode a case as one line of JSON, without its end, in characters that every terminal and locale can show."""
-    return json.dumps(_make_row(case))
+    return json.dumps(_make_case_row(case))
 
 
 def check_new_file(path: Path) -> None:
@@ -100,7 +100,7 @@ def begin_file(path: Path, *, mode: int = 0o666) -> Iterator[None]:
         raise
 
 
-def _make_row(case: Case) -> dict[str, Any]:
+def _make_case_row(case: Case) -> dict[str, Any]:
     criteria = case.rubric.criteria if case.rubric is not None else ()
     criterion_rules = [criterion.rule for criterion in criteria if criterion.rule is not None]
     for rule in (*case.rules, *criterion_rules):

@@ -252,7 +252,11 @@ def find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases:
 
 
 def _divide_cases(store: RunStore, choice: Choice, findings: Findings) -> tuple[dict[int, str], dict[str, bool]]:
-    """Divide the cases of a run: those that are about the choice by place, the others with whether they name it."""
+    """Divide the cases of a run into those to be forgotten and the others.
+
+    Returns the names of the former by their places, and for the name of each other one whether it mentions the choice,
+    so that a person has to look at it.
+    """
     cases: dict[int, str] = {}
     others: dict[str, bool] = {}
     for place, name, body in store.list_bodies():

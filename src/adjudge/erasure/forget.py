@@ -156,18 +156,19 @@ async def _look(ledger: Ledger | None, choice: Choice, findings: Findings, answe
 
 
 async def _make_hide(ledger: Ledger | None, choice: Choice, *, dry_run: bool) -> Hide:
-    """Make the function that hides a group which names the choice, in every run alike, so that groups stay groups."""
+    """Make the function that replaces the name of a group in which the choice stands by a keyed digest.
+
+    Of any other name it returns ``None``. The key is the ledger's, so that one name gives one digest in every run, and
+    groups stay together; without a ledger, and in a dry run, which may write nothing, it is made for this call alone.
+    """
     key = secrets.token_bytes(32)
     if ledger is not None and not dry_run:
         key = await ledger.transact(lambda transaction: make_key(transaction.connection), tables=make_key_table())
 
     def hide(group: str) -> str | None:
-        named = choice.find_name(group)
-        return (
-            None
-            if named is None
-            else f"hmac-sha256:{hmac.digest(key, group.encode('utf-8', 'replace'), 'sha256').hex()}"
-        )
+        if choice.find_name(group) is None:
+            return None
+        return f"hmac-sha256:{hmac.digest(key, group.encode('utf-8', 'replace'), 'sha256').hex()}"
 
     return hide
 

@@ -99,6 +99,10 @@ def find_chosen(connection: Connection, choice: Choice, findings: Findings, answ
 def _find_entries(
     connection: Connection, choice: Choice, findings: Findings, named: list[NamedText]
 ) -> Iterator[tuple[int, str]]:
+    """Yield the place and the kind of each entry that is to be erased.
+
+    Entries that only mention the choice are added to ``named``, for a person to look at.
+    """
     from sqlalchemy import select
 
     table = make_table()

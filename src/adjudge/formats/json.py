@@ -225,7 +225,10 @@ def _check_level(values: Iterable[Any], following: list[Iterable[Any]]) -> bool:
 
 
 def _check_rare(value: Any, following: list[Iterable[Any]]) -> bool:
-    """Check a value of a type that is rare in JSON: a tuple, a member of an enumeration, a subclass of dict or list."""
+    """Return whether a value of a type that is rare in JSON can be written, and add its members to ``following``.
+
+    Such types are a tuple, a member of an enumeration, and a subclass of dict or list.
+    """
     kind = type(value)
     if kind is tuple:
         following.append(value)

@@ -214,7 +214,10 @@ class _Reading:
             self.waiting.append((target, base))
 
     def _resolve(self, where: str, pointer: str) -> tuple[Any, str]:
-        """Resolve a pointer, and the address that its references start from; ``None`` in JSON Schema itself."""
+        """Resolve a pointer, and return the schema there and the address that references in it start from.
+
+        The schema is ``None`` in JSON Schema itself, which needs no look.
+        """
         target: Any = self.resources.get(where)
         base = where
         if target is None:  # JSON Schema itself, or nothing: then the validator says so
@@ -327,6 +330,7 @@ def _is_draft_7(schema: dict[str, Any], validate_formats: bool | None) -> bool: 
 
 
 def _compile(schema: Any, mask: str | None, validate_formats: bool | None) -> Any:  # noqa: FBT001 - as above
+    """Compile a schema so that nothing is fetched and no pattern takes longer than its text."""
     import jsonschema_rs
 
     # Nothing is fetched, because a remote $ref would let whoever writes a schema make this machine read a file or call

@@ -40,6 +40,7 @@ def is_same_model(requested: str, reported: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _compare(requested: str, reported: str) -> bool:
+    """Return whether two names are of one model: equal, or the reported one a snapshot of the requested one."""
     requested_name, reported_name = _normalise(requested), _normalise(reported)
     if requested_name == reported_name:
         return True

@@ -183,6 +183,7 @@ class _UnreadableError(Exception):
 
 
 def _read(kinds: Sequence[type[R]], data: object, path: str, depth: int) -> R:
+    """Read a record of one of these classes: plain members by ``msgspec``, then records within it."""
     if not isinstance(data, Mapping):
         raise _UnreadableError(f"Expected `object`, got `{type(data).__name__}`", path)
     if depth > MOST_NESTED:
@@ -237,6 +238,7 @@ class _Reader:
 
 @cache
 def _make_reader(kind: type[Any]) -> _Reader:
+    """Make the reader of a class: which of its members are plain, and which are read by readers of their own."""
     layout = _get_layout(kind)
     hints = typing.get_type_hints(kind)
     members = [member for member in fields(kind) if member.init]
@@ -265,6 +267,7 @@ def _make_reader(kind: type[Any]) -> _Reader:
 def _make_plain_reader(
     name: str, hints: Mapping[str, Any], needed: frozenset[str], *, strict: bool
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Make a function that reads the plain members of a record and leaves out those that are not there."""
     import msgspec
 
     struct_fields = [(key, hint) if key in needed else (key, hint, msgspec.UNSET) for key, hint in hints.items()]

@@ -59,6 +59,7 @@ def find_untyped(schema: object, *, typed: bool = False) -> Iterator[UntypedPart
 
 
 def _list_parts(part: Mapping[str, Any], path: str, *, typed: bool) -> Iterator[tuple[object, str, bool]]:
+    """Yield the schemas within one: each with its path, and whether the outer ``type`` holds for it too."""
     for key, value in part.items():
         place = f"{path}.{key}" if path else key
         if key in _NAMED and isinstance(value, Mapping):

@@ -141,6 +141,7 @@ def show(value: Any) -> str:
 
 
 def _escape(text: str, limit: int) -> tuple[str, bool]:
+    """Escape what cannot be printed, in at most ``limit`` characters, and return whether that cut the text off."""
     if len(text) <= limit and text.isprintable():
         return text, False
     escaped = ""

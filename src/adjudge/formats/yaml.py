@@ -111,6 +111,7 @@ def _list_lines(reader: Any, root: Any, most: int) -> LineOf:
 
 
 def _read_keys(reader: Any, node: Any) -> Iterator[tuple[Any, int, Any]]:
+    """Yield each key of a mapping, its line and the node of its value; raise ``ValueError`` for one that is refused."""
     import yaml
 
     seen: dict[Any, int] = {}

@@ -20,7 +20,7 @@ from adjudge.formats.plain import to_plain
 from adjudge.models.function_identity import identify_function, read_cell
 from adjudge.rubric.rubric import Rubric
 from adjudge.rules.rule import Rule
-from adjudge.rules.shipped import _Evaluate as Shipped
+from adjudge.rules.shipped import ShippedCheck
 
 if TYPE_CHECKING:
     from adjudge.guards.decision import Decision
@@ -98,10 +98,15 @@ def _digest_rubric(rubric: Rubric) -> str:
 
 
 def _describe_rule(rule: Rule) -> dict[str, Any]:
+    """Describe a rule so that two rules that judge alike are equal in every process.
+
+    A shipped one is described by its kind and options, any other (also one of the kind ``python``) by its function too.
+    """
     description = {"name": rule.name, "severity": rule.severity, "description": rule.description}
     description |= {"needs_reference": rule.needs_reference, "spec": to_plain(rule.spec)}
     function = rule.evaluate
-    if isinstance(function, Shipped):
+    if isinstance(function, ShippedCheck):
+        # Under this name in every digest that was stored: to change it, change SCHEMA.
         description["given"] = [function.kind, to_plain(function.options)]
         if function.kind != "python":
             return description

@@ -1,4 +1,7 @@
-"""Audits: a gate sends a random share of what its judge let through to people afterwards, and holds no call for it."""
+"""Audits: a gate sends a random share of what its judge let through to people afterwards, and holds no call for it.
+
+What the answers of people show, and the alarm, are in ``monitor.py``.
+"""
 
 from __future__ import annotations
 

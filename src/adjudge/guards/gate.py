@@ -3,6 +3,9 @@
 A gate holds configuration only; whatever is about one content is in the ``Decision``. What goes wrong on the way
 (a judge that is down, content that cannot be read, a redaction that raises, a ledger that does not take the entry)
 blocks, unless somebody asked by name to let it through, and then the decision says ``decided_by="policy"``.
+
+What a gate does with a result that is no pass is decided in ``gate_policy.py`` (``choose_step``), and whether a
+certificate covers a result in ``certificate/qualification.py`` (``qualify``).
 """
 
 from __future__ import annotations
@@ -56,7 +59,7 @@ from adjudge.guards.decision import (
 )
 from adjudge.guards.decorator import GuardingGate, make_guard
 from adjudge.guards.gate_policy import Policy, choose_step, was_failed_by_rule
-from adjudge.guards.held_request import HeldRequest, keep_described
+from adjudge.guards.held_request import HeldRequest, copy_request_description
 from adjudge.guards.monitor import Monitor
 from adjudge.guards.pending_store import PendingStore
 from adjudge.hooks import call_safely, logger, notify
@@ -184,9 +187,9 @@ class Check:
         4. The answer is about this content, gate, request and judgement, since people answer many
            (``_find_other_request``).
         5. The terms are still the same, since people take hours (``_find_changed_terms`` again).
-        6. The approval is ``approved`` in its table, which never ends, and one of an HTTP request, or of a tool's call,
-           was not used before: such a request goes through once. Its use is marked in one transaction with the
-           ledger's entry (``_use``).
+        6. The approval is ``approved`` in its table (an approval, once approved, stays approved), and one of an HTTP
+           request, or of a tool's call, was not used before: such a request goes through once. Its use is marked in
+           one transaction with the ledger's entry (``_use``).
            The decision of a program can be resumed again, after a crash for instance; an ``ask`` of a program's own has
            no such mark.
 
@@ -319,6 +322,7 @@ class Check:
         return qualification
 
     async def _decide(self, result: JudgeResult, qualification: Qualification | None, *, readable: bool) -> Decision:
+        """Make the decision that follows from a result: let it through, block it, or ask people."""
         gate = self.gate
         step, by = choose_step(result, gate.policy, readable=readable)
         withheld = qualification.withheld if qualification is not None and step == "allow" else None
@@ -345,6 +349,10 @@ class Check:
         return await self._ask(self._make("policy", result=result, would_allow=False), result, because=reason)
 
     async def _ask(self, blocked: Decision, result: JudgeResult, *, because: str = "") -> Decision:
+        """Ask people about content that is held back; the decision is pending, unless they answered at once.
+
+        Whatever goes wrong with asking leaves it blocked.
+        """
         gate = self.gate
         if gate.approvals is None:  # a gate with "ask" has them; without this line a mistake elsewhere would raise
             return replace(blocked, detail=_join("nobody can be asked", because))
@@ -430,15 +438,17 @@ class Check:
     # ------------------------------------------------------------ what an approval is bound to
 
     def _find_changed_terms(self, pending: Decision) -> str | None:
-        """Say what this gate has other than when people were asked, or return ``None`` if all of it is the same.
+        """Say which terms of this gate have changed since people were asked; ``None`` if none did.
 
-        The request's digest is computed anew, from what the pending decision is about and the gate as it is now.
+        The request's digest is computed anew with the gate as it is now, and compared. Only what the gate cannot know
+        is taken from the pending decision: its subject, its metadata, the digests of task, context and reference, and
+        the description of its request.
         """
         if pending.request is None:
             return f"the decision that waits has no request digest; {_AGAIN}"
-        held = {name: pending.basis.get(name) for name in CONTEXT}
-        basis = self._make_basis({name: digest for name, digest in held.items() if isinstance(digest, str)})
-        basis |= keep_described(pending.basis)
+        digests = {name: pending.basis.get(name) for name in CONTEXT}
+        basis = self._make_basis({name: digest for name, digest in digests.items() if isinstance(digest, str)})
+        basis |= copy_request_description(pending.basis)
         try:
             is_same = self._digest(replace(pending, basis=basis)) == pending.request
         except (Exception, SystemExit) as error:  # noqa: BLE001 - what was read back may hold anything
@@ -558,6 +568,7 @@ class Check:
         would_allow: bool | None = None,
         sampled: bool = True,
     ) -> Decision:
+        """Make a decision of this gate about this content; it is not allowed unless that is said."""
         return Decision(
             gate=self.gate.name,
             allowed=allowed,
@@ -861,9 +872,9 @@ class Gate(ReadOnly):
 
         ``decision`` is a pending decision, or the id of its approval; with an id, the decision is read from where
         ``Approvals`` store it. Pass the ``content`` (and ``task``, ``context``, ``reference``, ``metadata``) that you
-        are about to use: if it is not what was held back, the decision is blocked and the approval is not used. Raises
-        ``UsageError`` when this gate has no such pending decision, and ``LedgerError`` when the ledger does not confirm
-        the stored one.
+        are about to use: if it is not what was held back, the decision is blocked and the approval is not used. What
+        you leave out is not compared. Raises ``UsageError`` when this gate has no such pending decision, and
+        ``LedgerError`` when the ledger does not confirm the stored one.
         """
         pending = await self._find_pending(decision) if isinstance(decision, str) else decision
         if not pending.pending or pending.approval_id is None or self.approvals is None:
@@ -1043,6 +1054,7 @@ def _make_judge(
 
 
 def _check_options(gate: Gate) -> None:
+    """Raise ``UsageError`` for options of a gate that cannot be, alone or together."""
     where = f"gate {gate.name!r}"
     check_choice("mode", gate.mode, get_args(Mode))
     check_flag("wait", gate.wait)

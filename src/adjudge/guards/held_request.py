@@ -55,6 +55,6 @@ def find_key(basis: Mapping[str, Any]) -> str | None:
     return None
 
 
-def keep_described(basis: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of a basis that describe a request."""
+def copy_request_description(basis: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy the members of a basis that describe a request (``KINDS``)."""
     return {kind: basis[kind] for kind in KINDS if kind in basis}

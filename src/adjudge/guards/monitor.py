@@ -3,6 +3,8 @@
 Every step is an entry: that an audit was drawn, how people answered or that they did not, that the judge's model became
 another one, and that people began anew after an alarm. What is known of a gate follows from these entries alone, so it
 is the same in every process, and ``verify`` covers it.
+
+Here the entries are counted. When the alarm is raised is decided in ``trust/e_process.py`` (``ShareTest.is_broken``).
 """
 
 from __future__ import annotations

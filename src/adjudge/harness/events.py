@@ -157,6 +157,7 @@ def read_event_object(harness: Harness, event: Mapping[str, Any], *, owner: str 
 
 
 def _read_call(harness: Harness, event: Mapping[str, Any], run_id: str) -> ToolCall:
+    """Read the call of an event; remarks of the harness in its arguments are kept apart, and not judged."""
     tool, server, source = _read_tool(event)
     arguments = event.get("tool_input")
     if not isinstance(arguments, dict):

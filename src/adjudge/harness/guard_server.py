@@ -245,9 +245,10 @@ def _check_peer(connection: socket.socket, path: str, owner: int) -> None:
 
 
 def _find_peer_option() -> tuple[int, int, int]:
-    """Find the option of a socket whose second 32-bit number is the account of the other end, and its size.
+    """Find the level, the name and the size of the socket option that tells the account of the other end.
 
-    Sources: unix(7) of Linux, with ``struct ucred``; unix(4) of macOS, with ``struct xucred``.
+    That account is the option's second 32-bit number. Sources: unix(7) of Linux, with ``struct ucred``; unix(4) of
+    macOS, with ``struct xucred``.
     """
     if sys.platform == "linux":
         return socket.SOL_SOCKET, socket.SO_PEERCRED, 12
@@ -257,6 +258,7 @@ def _find_peer_option() -> tuple[int, int, int]:
 
 
 def _connect_tls(server: GuardServer, end: float) -> Any:
+    """Connect to a server by TLS, and close the connection unless its certificate is the pinned one."""
     import ssl
 
     found = _HTTPS.fullmatch(server.address)
@@ -285,7 +287,7 @@ def _connect_tls(server: GuardServer, end: float) -> Any:
 
 
 def _receive(connection: Any, end: float) -> tuple[dict[str, str], bytes]:
-    """Receive one whole answer with the status 200, of at most ``LARGEST_ANSWER`` bytes."""
+    """Receive one whole answer, of at most ``LARGEST_ANSWER`` bytes, and return its headers and its body."""
     data = b""
     while b"\r\n\r\n" not in data:
         if len(data) > _LARGEST_HEAD:
@@ -317,6 +319,7 @@ def _receive_part(connection: Any, end: float) -> bytes:
 
 
 def _read_head(head: bytes) -> dict[str, str]:
+    """Read the headers of an answer with the status 200; raise ``NotChecked`` if they can be read in two ways."""
     status, *lines = head.split(b"\r\n")
     found = _STATUS.fullmatch(status)
     if found is None:

@@ -108,6 +108,7 @@ def main() -> NoReturn:
 
 
 def _run(words: list[str], events: Any) -> str:
+    """Ask the server about the event on standard input, and return its answer, as the harness reads it."""
     options = _read_options(words)
     raw = events.read(LARGEST_EVENT + 1)
     if len(raw) > LARGEST_EVENT:

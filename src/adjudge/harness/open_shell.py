@@ -191,6 +191,7 @@ def _split(part: str) -> list[str]:
 
 
 def _waits(words: Sequence[str]) -> bool:
+    """Return whether a command would wait for input, as a shell or an interpreter without a script does."""
     if any(word.startswith("<") for word in words):
         return False
     words = [word.lstrip("({").rstrip(")") for word in words]

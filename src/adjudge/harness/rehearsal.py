@@ -107,6 +107,7 @@ def _make_call(harness: Harness, config: Path) -> ScriptedCall:
 
 
 def _make_command(harness: Harness, program: str, url: str) -> list[str]:
+    """Make the command that runs a harness against the scripted model, with nothing but the hook to stop a call."""
     if harness == "claude":
         return [program, "-p", "go", "--output-format", "stream-json", "--verbose", "--allowedTools", "Read"]
     provider = f'{{name="adjudge", base_url="{url}/v1", wire_api="responses", env_key="ADJUDGE_DOCTOR_KEY"}}'

@@ -103,6 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._reply({"data": [], "models": []}, status=404)
 
     def do_POST(self) -> None:
+        """Answer a request as the provider would, with the next step of the script."""
         raw = self.rfile.read(min(int(self.headers.get("Content-Length") or 0), LARGEST_REQUEST))
         body: dict[str, Any] = {}
         with suppress(ValueError):

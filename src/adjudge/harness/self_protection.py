@@ -153,6 +153,7 @@ def _fold(path: Path) -> tuple[str, ...]:
 
 
 def _find_node(path: Path) -> tuple[int, int] | None:
+    """Find the device and the inode of a file, by which it is known under any name; ``None`` without one."""
     with suppress(OSError, ValueError):
         status = path.stat()
         return (status.st_dev, status.st_ino)

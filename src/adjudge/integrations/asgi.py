@@ -176,6 +176,7 @@ def _read_kind(headers: Headers) -> tuple[str, str]:
         raise UnreadableBodyError("the body has no content type" if not kinds else "the body has two content types")
     kind, *parameters = [part.strip() for part in kinds[0].split(";")]
     charsets = [part.partition("=")[2].strip("\"' ") for part in parameters if part.startswith("charset")]
+    # "two" is the name of no charset, so that the caller refuses the body.
     return kind, charsets[0] if len(charsets) == 1 else "utf-8" if not charsets else "two"
 
 
@@ -344,6 +345,7 @@ class GateMiddleware:
             await self._guard_other(scope, receive, send)
 
     async def _guard_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Decide about a request, and pass it on, with the body that was read, or answer in the application's place."""
         received = await _receive_body(receive, self.largest)
         if received is None:  # the client went away
             return
@@ -432,6 +434,7 @@ class _Admission:
         return await self._read(None) if self._raw else None
 
     async def _read(self, approval_id: str | None) -> Answer | None:
+        """Read the body and the key of a request, and have it checked; ``None`` lets it through."""
         middleware = self._middleware
         try:
             check_whole_request(self._scope["headers"])
@@ -512,6 +515,7 @@ _READ_BY = (b"content-type", b"content-encoding")
 
 
 def _describe_request(scope: Scope, raw: bytes, caller: str | None, key: bytes | None) -> HttpRequest:
+    """Describe the request for an approval: every part that the application may read or go by."""
     headers = scope["headers"]
     hosts = [host.decode("latin-1") for host in _list_values(headers, b"host")]
     sent = scope.get("raw_path")
@@ -587,6 +591,7 @@ class _Response:
             self._start = message
 
     async def _take(self, message: Message) -> None:
+        """Take a piece of the response; when all is there, or too much, decide about it and send or replace it."""
         start = self._start or {}
         if start.get("trailers"):
             await self._refuse(message, "a response with trailers cannot be held")

@@ -85,6 +85,8 @@ def guard_options(options: ClaudeAgentOptions, guard: ToolGuard, *, wait: float 
 
 
 def _make_hook(guard: HookGuard) -> Callable[[Any, str | None, Any], Awaitable[Any]]:
+    """Make the function that the SDK calls with each event."""
+
     async def answer(data: Any, _tool_use_id: str | None, _context: Any) -> Any:
         """Answer an event; never ``None``, and never an exception that the harness could take for no opinion."""
         try:

@@ -98,11 +98,15 @@ def judge_scorer(
         "rules": rules,
         "instructions": instructions,
     }
-    assignments: list[Assignment] = []
+    assignment: Assignment | None = None
 
     async def score(state: TaskState, target: Target) -> Score:
-        if not assignments:
-            assignments.append(await resolve_contents(opened_judge, rubric, options))
+        """Judge the completion of one sample, and make its score."""
+        nonlocal assignment
+        if assignment is None:
+            # Made with the first sample: only then an event loop runs. Two samples at once may both make one; the two
+            # are equal.
+            assignment = await resolve_contents(opened_judge, rubric, options)
         task = _read_input(state) if use_input else None
         case = Case(
             id=str(state.sample_id),
@@ -110,7 +114,7 @@ def judge_scorer(
             task=task,
             reference=_read_target(target) if use_target else None,
         )
-        result = await assignments[0].judge_case(case, 0)
+        result = await assignment.judge_case(case, sample=0)
         if not isinstance(result, JudgeResult):
             raise UsageError(
                 f"a scorer needs a result about one content, got {type(result).__name__}", argument="result"
@@ -134,6 +138,7 @@ def _read_target(target: Target) -> str | list[str] | None:
 
 
 def _make_score(result: JudgeResult, answer: str, value: ScoreValue) -> Score:
+    """Make the score of a result; an undecided one is unscored."""
     metadata = _describe(result)
     if result.undecided_because is not None:
         # Not 0 and not "I": both would be counted as a wrong answer of the model under test, which nobody found.

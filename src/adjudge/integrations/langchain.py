@@ -251,6 +251,7 @@ class _CheckedTool:
         return await self._tool.ainvoke(made, *args, **more) if self._take(made) else self._refuse(made)
 
     def _take(self, made: Any) -> bool:
+        """Return whether a call may be made: it is the one that was checked, and it is made for the first time."""
         arguments, checked = made["args"], self._arguments
         # LangGraph adds arguments that the model does not see, such as the state, and takes out those that the model
         # gave for them: such a call, and one with fewer arguments, is not the one that was checked.

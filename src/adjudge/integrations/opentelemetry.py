@@ -116,6 +116,7 @@ class EvaluationEmitter:
         )
 
     def _describe(self, result: JudgeResult) -> dict[str, AttributeValue]:
+        """Describe a result by the conventions' attributes for evaluations; those without a value are left out."""
         attributes: dict[str, AttributeValue | None] = {
             "gen_ai.evaluation.name": self.name,
             "gen_ai.evaluation.score.value": None if result.score is None else float(result.score),

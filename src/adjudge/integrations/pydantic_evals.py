@@ -99,7 +99,7 @@ class JudgeEvaluator(Evaluator[object, object, object]):
             task=ctx.inputs if self.include_input else None,
             reference=ctx.expected_output if self.include_expected_output else None,
         )
-        result = await (await self._prepare()).judge_case(case, 0)
+        result = await (await self._prepare()).judge_case(case, sample=0)
         if not isinstance(result, JudgeResult):
             raise UsageError(
                 f"an evaluator needs a result about one content, got {type(result).__name__}", argument="result"

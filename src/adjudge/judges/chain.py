@@ -1,8 +1,9 @@
 """Several judges as one: who is asked when, under which clock, and what happens to those who lose.
 
-What the seats' results add up to is in ``chain_outcome.py``; here is the concurrency around it. Losing and late calls
-are cancelled and awaited, never abandoned, and status travels beside the text: nothing a reply says can change who is
-asked.
+Every decision is in ``chain_outcome.py``: what the seats' results add up to, when a cascade goes to the next seat
+(``decide_cascade``), and when ``fail_open`` may open (``may_open``). Here is the concurrency around it. Losing and late
+calls are cancelled and awaited, never abandoned, and status travels beside the text: nothing a reply says can change
+who is asked.
 """
 
 from __future__ import annotations
@@ -527,6 +528,7 @@ class _Run:
         return self._make_undecided(seat, because, detail)
 
     def _make_undecided(self, seat: int, because: Reason, detail: str) -> JudgeResult:
+        """Make the result of a seat that was cut short; of a chain, with the results that its own seats had by then."""
         inner_run = self.inner_runs.get(seat)
         members: dict[str, Any] = {
             "outcome": "undecided",
@@ -583,6 +585,7 @@ class _Run:
         )
 
     def _make_answer(self, verdict: Verdict, results: Sequence[JudgeResult], *, opened: bool) -> Answer:
+        """Make the chain's answer of a verdict, with the parts of the seat that is shown; ``opened`` by fail_open."""
         detail, shown = _explain(self.chain, verdict, results, opened=opened), verdict.seat
         confidence = self._find_confidence(verdict, results)
         if shown is None:

@@ -1,4 +1,7 @@
-"""A against B: which of two contents is better, asked in both orders."""
+"""A against B: which of two contents is better, asked in both orders.
+
+Which is preferred when the two orders conflict is decided in ``pair.py`` (``decide_pair``).
+"""
 
 from __future__ import annotations
 
@@ -276,6 +279,7 @@ async def _compare(
     sample: int = 0,
     **about: Unpack[CompareArguments],
 ) -> PairResult:
+    """Compare two contents as ``compare`` does, with a judge that is opened already."""
     _check_options(both_orders, on_conflict, ties, sample)
     chosen = choose_rubric(rubric, criteria, judge._get_default_rubric())  # noqa: SLF001 - as evaluate does
     order_names = get_args(Order) if both_orders else get_args(Order)[:1]

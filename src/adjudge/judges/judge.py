@@ -2,6 +2,9 @@
 
 A ``Judge`` holds configuration only. Whatever is about one call is in the result, so one judge answers any number of
 questions at once.
+
+How a reply is read is in ``question/reply.py``, and what its scores come to, passed or failed, in
+``question/score.py``.
 """
 
 from __future__ import annotations
@@ -173,6 +176,7 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
         return await self._answer_one(question, model)
 
     async def _answer_one(self, question: Question, model: Model) -> JudgeResult:
+        """Answer one question within the time limit; whatever goes wrong leaves it undecided, with the reason."""
         started = time.perf_counter()
         limit = Timeout(self.timeout)
         call = _Call(self, question, model, limit)
@@ -317,6 +321,7 @@ class _Call:
         return answer
 
     async def _ask_once(self) -> Answer:
+        """Send one request to the model, and read its reply; raises ``ReplyError`` for one that cannot be read."""
         if self.limit.over:
             # Whatever was awaited swallowed that it was cancelled. Nobody waits for this call any more, and each
             # further request would be paid for nothing.
@@ -353,6 +358,7 @@ class _Call:
         return replace(answer, detail="; ".join([answer.detail, *remedies]))
 
     def make_request(self) -> Request:
+        """Make the request for the next attempt; from the second on it reminds of the form."""
         judge, question, is_model = self.judge, self.question, self.function is None
         structured = is_model and (
             judge.structured == "schema"

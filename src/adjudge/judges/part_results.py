@@ -35,6 +35,7 @@ def _give_up(question: Question) -> JudgeResult:
 
 
 def _add_up(question: Question, posed: Sequence[Question], results: Sequence[JudgeResult]) -> JudgeResult:
+    """Add the results of the questions about parts up to one; undecided, for the gravest reason, if any of them is."""
     graded = [
         (one, criterion)
         for one, result in zip(posed, results, strict=True)
@@ -81,6 +82,7 @@ def _decide(
     graded: Sequence[tuple[Question, CriterionResult]],
     results: Sequence[JudgeResult],
 ) -> JudgeResult:
+    """Decide by the lowest score of each criterion among the parts."""
     rubric = question.rubric
     assert rubric is not None  # noqa: S101 - for the type checker; only a rubric has criteria about parts
     lowest = dict(question.decided_by_rules)

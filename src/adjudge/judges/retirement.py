@@ -1,4 +1,7 @@
-"""The retirement of a judge's models."""
+"""The retirement of a judge's models.
+
+What a provider says of one model is read in ``models/retirement.py``.
+"""
 
 from __future__ import annotations
 

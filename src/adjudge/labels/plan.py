@@ -626,7 +626,7 @@ class PlanCheck:
         return next((misfit for place in range(len(plan.strata)) if (misfit := self._find_misfit(plan, place))), None)
 
     def _find_misfit(self, plan: LabelPlan, place: int) -> str | None:
-        """Find how a stratum differs from the run."""
+        """Find how a stratum differs from the run, as a sentence; ``None`` if it does not."""
         stratum = plan.strata[place]
         if self._sizes[place] != stratum.size:
             return (
@@ -936,7 +936,7 @@ def _find_planned(plan: LabelPlan, values: Mapping[str, bool | None]) -> tuple[P
 def _order_draws(
     plan: LabelPlan, done: Mapping[str, Truth], values: Mapping[str, bool | None], per_case: int
 ) -> list[tuple[int, bool | None]]:
-    """List each case that counts in the order in which it counts: its stratum, and whether it is good."""
+    """List the stratum and the value (good or not) of each case that counts, in the order in which they count."""
     names = {stratum.name: place for place, stratum in enumerate(plan.strata)}
     draws = [
         (names[planned_case.stratum], values[planned_case.case])

@@ -155,6 +155,7 @@ class LabelQueue:
         skipped: bool = False,
         others: tuple[Label, ...] = (),
     ) -> LabelTask:
+        """Make the task of labelling a case; one that shows the judge's results is noted as not blind."""
         case = source_case.case
         if not check_flag("blind", blind) and source_case.results:
             self._store.mark_seen([case.id], rater, "verdict")
@@ -526,7 +527,7 @@ class LabelQueue:
     def _list_complete(
         self, labels: Sequence[tuple[int, Label]], planned: PlannedOrder | None
     ) -> list[tuple[str, str]]:
-        """Each drawn case with its stratum, in the order in which they had all labels that they are to have."""
+        """List the id and the stratum of each drawn case that has all its labels, in the order in which it had them."""
         complete = self._find_complete(labels)
         drawn = {label.case for _, label in labels if self._is_drawn(label)}
         if planned is None:
@@ -633,6 +634,7 @@ class LabelQueue:
     def _make_label(
         self, source_case: SourceCase, rater: str, value: LabelValue, criterion: str | None, comment: str | None
     ) -> Label:
+        """Make a label: blind unless its rater has seen the verdict, or what others said."""
         name = source_case.case.id
         checked_value = _check_value(source_case, value)
         if comment is None:

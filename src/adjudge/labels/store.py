@@ -159,7 +159,7 @@ def find_position(seed: int, case: str) -> int:
 
 
 def _erase_comment(action: str, body: str | None) -> tuple[str, str | None] | None:
-    """Body and digest of an event without what its rater wrote; ``None`` where they wrote nothing."""
+    """Return body and digest of an event without what its rater wrote; ``None`` where they wrote nothing."""
     if not body:
         return None
     if action == "comment":
@@ -450,6 +450,7 @@ class LabelStore:
             raise UsageError(f"the label of {show(event.rater)} holds half of a character; write it as text") from None
 
     def _insert(self, event: Event, at: datetime, digest: str | None) -> bool:
+        """Write an event, and return whether it was written: a label that was imported before is not."""
         label = event.label
         if digest is not None and self._file.ask("SELECT 1 FROM events WHERE digest = :digest", digest=digest):
             return False
@@ -503,7 +504,7 @@ class LabelStore:
         return [label for _, label in self.list_labels(case)]
 
     def list_labels(self, case: str | None = None) -> list[tuple[int, Label]]:
-        """The same, each with the number of its event."""
+        """Return the labels that count, of one case or of all, each with the number of its event."""
         query = """SELECT seq, body, drawn FROM live WHERE kind IS NOT NULL AND (:case IS NULL OR case_id = :case)
             ORDER BY seq"""
         draw, numbered = self._find_random_draw(), []

@@ -225,6 +225,7 @@ def _derive_known(subject: str, members: Members) -> Derived:
 
 
 def _derive_decision(subject: str, decision: DecidedMembers) -> Derived:
+    """Derive columns, search text and names from a decision and the result in it."""
     judged = decision.result
     columns = EntryColumns(
         kind="decision",
@@ -252,6 +253,7 @@ def _derive_decision(subject: str, decision: DecidedMembers) -> Derived:
 
 
 def _derive_result(subject: str, result: JudgedMembers) -> Derived:
+    """Derive columns, search text and names from a result."""
     columns = EntryColumns(
         kind="result",
         subject=subject,
@@ -395,7 +397,7 @@ def is_part(metadata: Mapping[str, object]) -> bool:
 
 
 def _list_run_of(decision: DecidedMembers) -> list[tuple[str, object]]:
-    """The run whose call a decision is about, and whether a judge or a rule refused it."""
+    """List the columns for the run whose call a decision is about: its name, and that of its refusals if it was one."""
     run = find_run(decision.metadata) if decision.metadata else None
     if run is None:
         return []
@@ -574,9 +576,10 @@ def delete_columns(statements: Statements, seq: int) -> None:
 def find_difference(
     statements: Statements, rows: Sequence[Row], tables: Collection[str] = (SEARCH_STATE,)
 ) -> tuple[int, str] | None:
-    """The first of some entries, which follow each other, whose columns are not what they are derived from.
+    """Find the first of some entries, which follow each other, whose columns are not what they are derived from.
 
-    Search texts are compared where the index of the database, which has these ``tables``, says that they are there.
+    Returns its place, and what differs; ``None`` if nothing does. Search texts are compared where the index of the
+    database, which has these ``tables``, says that they are there.
     """
     if not rows:
         return None

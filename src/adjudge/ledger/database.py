@@ -179,6 +179,7 @@ def _find_path(url: str | os.PathLike[str]) -> str | None:
 
 
 def _read_server(text: str) -> URL:
+    """Read the address of a PostgreSQL server; raise ``UsageError`` for any other address."""
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -304,6 +305,7 @@ class Database:
             raise problem from None
 
     def _explain(self, error: Exception, what: str) -> Exception | None:
+        """Make the error to raise for one of the driver, which may quote the payload; ``None`` for another's error."""
         if isinstance(error, (UnicodeEncodeError, OverflowError)):
             # Raised by the driver, before anything reached the database.
             return UsageError(
@@ -348,6 +350,7 @@ class Database:
             engine.dispose()
 
     def _make_engine(self) -> Engine:
+        """Make the engine of a file, of a database in memory, or of a server."""
         from sqlalchemy import QueuePool, create_engine, event
 
         if self.file is not None:

@@ -119,6 +119,7 @@ class _BadLineError(Exception):
 
 
 def _read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
+    """Yield the rows of an export; raise for a line that an export would not have written so."""
     encode, _, _, decode = _tools()
     with open_regular(path) as file:
         while text := file.readline(_LONGEST):

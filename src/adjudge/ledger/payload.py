@@ -276,7 +276,7 @@ def _store_record(record: Any, keep: Keep, odd: list[Any], quoting: tuple[str, .
 
 
 def _keep_texts(node: Any, keep: Keep) -> Any:
-    """The same data with the texts of every result and verdict in it handed to ``keep``."""
+    """Copy data, with the texts of every result and verdict in it handed to ``keep``."""
     if keep is str:
         return node
     if isinstance(node, list):

@@ -111,6 +111,7 @@ def make_recorded(seq: int, at: datetime, kind: str, subject: str, payload: byte
 
 
 def _make_decided(seq: int, at: datetime, subject: str, members: DecidedMembers) -> RecordedResult:
+    """Make the row of a list for a decision and the result in it."""
     judged = members.result
     usage = judged.usage if judged else None
     return RecordedResult(
@@ -139,6 +140,7 @@ def _make_decided(seq: int, at: datetime, subject: str, members: DecidedMembers)
 
 
 def _make_judged(seq: int, at: datetime, subject: str, members: JudgedMembers) -> RecordedResult:
+    """Make the row of a list for a result."""
     return RecordedResult(
         seq=seq,
         at=at,

@@ -115,6 +115,7 @@ _STATE = ("form", "since", "last", "has_trigrams")
 
 
 def _create_trigrams(statements: Statements) -> bool:
+    """Create the index of trigrams, and return whether this database can have one."""
     if not statements.is_file:
         return _create_gin(statements)
     if find_fts5_problem() is not None:
@@ -168,7 +169,11 @@ def _write_state(statements: Statements, **values: int) -> None:
 
 
 def append_texts(statements: Statements, first: int, last: int, texts: Sequence[tuple[int, str]]) -> bool:
-    """Add the texts of new entries from ``first`` to ``last``; whether all entries before them are in the index."""
+    """Add the texts of the new entries ``first`` to ``last``, and return whether the index now has all entries.
+
+    If the index does not end just before ``first``, or has texts of another form, it begins anew here: the entries
+    before are missing then, and ``find_missing`` and ``replace_texts`` write them later.
+    """
     state = read_state(statements)
     _insert(statements, texts, _keep_trigrams(statements, state))
     if state.form == FORM and state.last == first - 1:
@@ -179,7 +184,10 @@ def append_texts(statements: Statements, first: int, last: int, texts: Sequence[
 
 
 def find_missing(statements: Statements, most: int) -> tuple[int, int] | None:
-    """Find the first and the last of the next ``most`` places that are to be added; ``None`` if nothing is missing."""
+    """Find the first and the last of the next ``most`` places to be added; ``None`` if nothing is missing.
+
+    The newest entries are added first.
+    """
     state = read_state(statements)
     since = state.since
     if state.form != FORM:

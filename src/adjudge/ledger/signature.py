@@ -122,6 +122,7 @@ def is_public_key(key: str) -> bool:
 
 
 def _read_public(key: PublicKey) -> Ed25519PublicKey:
+    """Read a public key from its digits, a PEM file, bytes, or a key object."""
     ed25519, serialization = _load()
     loaded: Any = key
     if isinstance(key, str) and is_public_key(key):

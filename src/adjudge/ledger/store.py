@@ -356,7 +356,7 @@ class Store:
         rows: list[Row] = []
         at = format_time(datetime.now(UTC))  # one for all: they become part of the ledger at the same moment
         for place, draft in enumerate(drafts, start=seq + 1):
-            rows.append(self._make_row(place, at, prev, draft))
+            rows.append(self._make_entry_row(place, at, prev, draft))
             prev = rows[-1][8]
         statements.insert(TABLE, COLUMNS, rows)
         derived = [(row[0], at, derive_draft(draft)) for row, draft in zip(rows, drafts, strict=True)]
@@ -366,7 +366,7 @@ class Store:
             self._is_searched = False
         return [row[0] for row in rows]
 
-    def _make_row(self, seq: int, at: str, prev: str, draft: Draft) -> Row:
+    def _make_entry_row(self, seq: int, at: str, prev: str, draft: Draft) -> Row:
         ident = make_id()
         payload_hash = sha256(draft.payload).hexdigest()
         entry_hash = hash_entry(seq, ident, at, draft.kind, draft.subject, payload_hash, prev)
@@ -414,6 +414,7 @@ class Store:
         self._is_searched = False  # until extend_search has looked
 
     def _create(self) -> None:
+        """Create the tables and the genesis entry, unless another process was quicker."""
         with self._database.connect(writes=True) as connection:
             statements = EngineStatements(connection)
             if not statements.is_file:
@@ -432,6 +433,7 @@ class Store:
             self._put(statements, 0, NO_PREV, [write_draft("genesis", "", genesis | self._about)])
 
     def _check_genesis(self, statements: Statements) -> None:
+        """Raise for a ledger that has lost its genesis entry, is of another schema, or is signed with another key."""
         rows = list_rows(statements, count=1)
         if not rows or rows[0][0] != 1 or rows[0][5] is None:
             raise LedgerError(f"the ledger {self.name} has lost its genesis entry; restore it, or begin another")
@@ -579,6 +581,7 @@ _LAST = f"SELECT seq, hash FROM {TABLE} ORDER BY seq DESC LIMIT 1"  # noqa: S608
 
 
 def _find_last(statements: Statements) -> tuple[int, str]:
+    """Find the place and the hash of the last entry; 0 and ``NO_PREV`` in an empty ledger."""
     rows = statements.fetch(_LAST)
     return (rows[0][0], rows[0][1]) if rows else (0, NO_PREV)
 

@@ -189,6 +189,7 @@ class Chain:
         )
 
     def _check_row(self, row: Row) -> Problem | None:
+        """Check an entry against the one before it, and return the code and the words of what is wrong, or ``None``."""
         seq, ident, at, kind, subject, payload, payload_hash, prev, digest, signature = row
         if seq != self.seq + 1 or type(seq) is not int:
             return "sequence_broken", f"is missing or out of place: {clean(repr(seq)[:40])} is there"
@@ -225,6 +226,7 @@ class Chain:
         return None
 
     def _check_erasure(self, seq: int, payload: bytes | None) -> Problem | None:
+        """Check that an erasure names an earlier entry and its payload's hash, and count that payload as erased."""
         data = json.loads(payload or b"{}")
         if data.get("schema") == ERASURES_SCHEMA:
             return self._check_erasures(data)

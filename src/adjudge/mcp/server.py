@@ -187,6 +187,7 @@ class _Request:
 
 
 def _read_request(params: CallToolRequestParams) -> _Request:
+    """Read a call: the one that it repeats, by its state or its metadata, and the vote that came with it."""
     state = _read_state(params.request_state)
     held_id: Any = None if state is None else state.get("call")
     if state is None and params.meta is not None:
@@ -470,6 +471,7 @@ class GateMiddleware:
         return await call_next(ctx)
 
     async def _call(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Check a call before its tool runs, or go on with a tool that has asked the client something."""
         raw = dict(ctx.params or {})
         try:
             params = CallToolRequestParams.model_validate(raw, by_name=False)

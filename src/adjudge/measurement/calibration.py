@@ -1,4 +1,8 @@
-"""A threshold with a promise: from which score on the judge of a run may decide alone, tested on labels of people."""
+"""A threshold with a promise: from which score on the judge of a run may decide alone, tested on labels of people.
+
+Here are the run, its labels and the record of looks. Which threshold is chosen is decided in ``trust/threshold.py``
+(``search_threshold``).
+"""
 
 from __future__ import annotations
 
@@ -232,6 +236,7 @@ def _is_wrong(case: SampledCase) -> bool:
 def _test(
     run: Run, promise: Promise, grid: ThresholdGrid, labelled: SimpleSample, *, confidence: float, look: int
 ) -> Calibration:
+    """Test the thresholds on the labels, and make the calibration, with a policy if one keeps the promise."""
     search = search_grid(grid, labelled, promise, _is_wrong, confidence=confidence, look=look)
     judge, data = name_judge_and_data(run)
     common: dict[str, Any] = {
@@ -270,6 +275,7 @@ def _test(
 def _make_policy(
     run: Run, certified: ThresholdTest, labelled: SimpleSample, common: Mapping[str, Any]
 ) -> ReleasePolicy:
+    """Make the release policy of a threshold that keeps the promise."""
     digests = run.manifest["digests"]
     return ReleasePolicy(
         **common,

@@ -251,6 +251,7 @@ def _find_draw(run: Run, labels: Sequence[Label], measurement: Measurement) -> _
 
 
 def _read(run: Run, labels: Sequence[Label], draw: _Draw) -> _Reading:
+    """Read every call of a run: what each decider did with it, and what people say of it."""
     people = PeopleLabels(labels, None, draw.planned if draw.planned is not None and draw.planned.designs else None)
     has_rules = bool(run.manifest["asked"].get("rules"))
     calls: list[_Call] = []
@@ -264,7 +265,15 @@ def _read(run: Run, labels: Sequence[Label], draw: _Draw) -> _Reading:
         truth = people.find(case.id, None, subject) or read_stated_truth(case)
         several += truth is not None and len(truth.ratings) > 1
         differing += truth is not None and truth.differs
-        steps, is_undecided = _read_steps(items, record, has_rules=has_rules)
+        results = [item.result for item in items]
+        by_rule = has_rules and not isinstance(results[0], PairResult) and results[0].decided_by == "rule"
+        verdict = find_verdict(results).verdict
+        steps: dict[Decider, CallStep] = {
+            "harness": _read_harness(record),
+            "rules": _read_rules(record, has_rules=has_rules, by_rule=by_rule),
+            "judge": _read_judge(verdict, by_rule=by_rule),
+        }
+        is_undecided = not by_rule and verdict == "undecided"
         word = _TRUTHS.get(truth.heap, "open") if truth is not None and draw.counts(truth) else ""
         calls.append(_Call(steps, is_undecided, word, draw.find_stratum(items, subject, truth)))
     if not known:
@@ -275,24 +284,29 @@ def _read(run: Run, labels: Sequence[Label], draw: _Draw) -> _Reading:
     return _Reading(calls, sample, times, Share(count=several - differing, of=several))
 
 
-def _read_steps(
-    items: Sequence[RunItem], record: CallRecord | None, *, has_rules: bool
-) -> tuple[dict[Decider, CallStep], bool]:
-    """Read what each decider did with a call, and whether the judge left it undecided."""
-    results = [item.result for item in items]
-    by_rule = has_rules and not isinstance(results[0], PairResult) and results[0].decided_by == "rule"
-    harness: CallStep = "unknown"
-    if record is not None and record.outcome != "unknown":
-        harness = "passed" if record.outcome == "ran" else "stopped"
-    rules: CallStep = "unknown"
+def _read_harness(record: CallRecord | None) -> CallStep:
+    if record is None or record.outcome == "unknown":
+        return "unknown"
+    return "passed" if record.outcome == "ran" else "stopped"
+
+
+def _read_rules(record: CallRecord | None, *, has_rules: bool, by_rule: bool) -> CallStep:
+    """Read what the rules of this run did; if it has none, what the record says of those of the hook.
+
+    The rates are those of the run, and its rules may be others than the hook had.
+    """
     if has_rules:
-        rules = "stopped" if by_rule else "passed"
-    elif record is not None and record.rules is not None:
-        rules = "passed" if record.rules == "passed" else "stopped"
-    verdict = find_verdict(results).verdict
-    # A rule that fails decides, so nobody knows what the judge would have said. What it leaves undecided stays out.
-    judge: CallStep = "unknown" if by_rule else "passed" if verdict == "passed" else "stopped"
-    return {"harness": harness, "rules": rules, "judge": judge}, not by_rule and verdict == "undecided"
+        return "stopped" if by_rule else "passed"
+    if record is None or record.rules is None:
+        return "unknown"
+    return "passed" if record.rules == "passed" else "stopped"
+
+
+def _read_judge(verdict: str, *, by_rule: bool) -> CallStep:
+    if by_rule:  # before the judge was asked, so nobody knows what it would have said
+        return "unknown"
+    # A call that the judge leaves undecided does not get through, so it is stopped; it is also counted apart.
+    return "passed" if verdict == "passed" else "stopped"
 
 
 def _count_truths(truths: Iterable[str]) -> dict[str, int]:
@@ -419,6 +433,7 @@ class _Estimator:
 
 
 def _make_deciders(reading: _Reading, estimator: _Estimator) -> Iterator[DeciderRates]:
+    """Yield the rates of each decider of which it is known what it did with some call."""
     for name in DECIDERS:
         calls = Counter(call.steps[name] for call in reading.calls)
         if not (calls["passed"] or calls["stopped"]):

@@ -1,4 +1,8 @@
-"""A cascade with a promise: from which confidence on may a cheap judge decide, so that little is lost by it?"""
+"""A cascade with a promise: from which confidence on may a cheap judge decide, so that little is lost by it?
+
+Which threshold is chosen is decided as for one judge: ``search_grid`` in ``calibration.py`` hands the counts to
+``search_threshold`` in ``trust/threshold.py``.
+"""
 
 from __future__ import annotations
 
@@ -212,7 +216,7 @@ def _find_outcome(judged: JudgedCase) -> Outcome:
 def _read_case(
     judged: JudgedCase, verdicts: Mapping[str, tuple[str | None, Outcome]], strong: Run
 ) -> tuple[float | None, int]:
-    """Read the confidence of the cheap judge, and both verdicts as one number."""
+    """Read the confidence of the cheap judge, and the verdicts of both judges as one number (see ``_read_note``)."""
     subject, verdict = verdicts.get(judged.id, (None, "undecided"))
     if subject != judged.subject:
         raise UsageError(
@@ -224,6 +228,7 @@ def _read_case(
 
 
 def _read_note(case: SampledCase) -> tuple[Outcome, Outcome]:
+    """Read the verdicts of the cheap and of the strong judge."""
     return _OUTCOMES[case.note // 3], _OUTCOMES[case.note % 3]
 
 
@@ -247,6 +252,7 @@ def _test(
     confidence: float,
     look: int,
 ) -> CascadeCalibration:
+    """Test the thresholds on the labels, and make the calibration of the two judges as a cascade."""
     search = search_grid(grid, sampled, promise, _is_lost, confidence=confidence, look=look)
     agreeing = [[_read_note(case)[seat] == _RIGHT.get(case.truth) for case in sampled.cases] for seat in (0, 1)]
     gained = sum(one and not other for one, other in zip(*agreeing, strict=True))

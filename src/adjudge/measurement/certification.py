@@ -1,4 +1,7 @@
-"""Certificates of what was measured: made from a run and its labels, signed and recorded, and compared with a run."""
+"""Certificates of what was measured: made from a run and its labels, signed and recorded, and compared with a run.
+
+Whether a certificate is enough for a gate is decided in ``guards/certificate/qualification.py``.
+"""
 
 from __future__ import annotations
 
@@ -138,6 +141,7 @@ def _certify(
     *,
     labels_are_random: bool,
 ) -> tuple[Certificate, Measurement, Run]:
+    """Make the certificate, and return it with the measurement in it and the run, which is opened if need be."""
     if not isinstance(run, Run):
         with open_run(run) as opened:
             return _certify(opened, labels, policy, labels_are_random=labels_are_random)
@@ -311,6 +315,7 @@ def _digest(members: Sequence[object]) -> bytes:
 
 
 def _make(run: Run, measurement: Measurement, reading: _Reading, labels: Sequence[Label]) -> Certificate:
+    """Make the certificate of a measurement."""
     figures = _find_figures(run, measurement)
     rate, limit, agreement, flipped = figures.rate, figures.limit, figures.agreement, measurement.flipped
     level = limit.level if limit.kind == "every look" else None
@@ -355,6 +360,7 @@ def _count_verdicts(agreement: Agreement, *, truth: bool) -> dict[str, int]:
 def _describe_labels(
     measurement: Measurement, figures: _SampleFigures, labels: Sequence[Label], reading: _Reading
 ) -> CertifiedLabels:
+    """Describe the labels: their digest, how they were drawn, by whom, and from when to when if all say it."""
     ceiling, plan = measurement.ceiling, measurement.plan
     times = [None if label.at is None else label.at.astimezone(UTC) for label in labels]
     # The labels of a data set's cases have no time, and then nobody knows when the first label was given.

@@ -1,4 +1,7 @@
-"""The measurement of a tally: every statistic that the labels allow, and why the others are left out."""
+"""The measurement of a tally: every statistic that the labels allow, and why the others are left out.
+
+Each statistic itself is in a module of ``trust``.
+"""
 
 from __future__ import annotations
 
@@ -189,6 +192,10 @@ def _keep_drawn(work: _Computation) -> None:
 
 
 def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, Sampling]:
+    """Compute the corrected rate, and find how its labels were sampled.
+
+    The rate is ``None``, with the reason in ``left_out``, where labels cannot correct one.
+    """
     if work.kind == "number":
         work.left_out["rate"] = "labels that are numbers correct no rate; label good or bad"
         return None, "unknown"
@@ -231,6 +238,7 @@ def _weigh_labels(work: _Computation, agreement: Agreement, strata: Planned) -> 
 
 
 def _compare_labels(work: _Computation) -> Agreement | None:
+    """Compare verdicts with labels; ``None``, with the reason in ``left_out``, where that cannot be."""
     if work.kind == "number":
         work.left_out["agreement"] = "labels that are numbers are compared by correlation"
         return None
@@ -312,6 +320,7 @@ def _read_preference(verdict: LabelledVerdict) -> Side | None:
 
 
 def _compute_alternative(work: _Computation) -> AlternativeTest | None:
+    """Run the alternative annotator test, if it is asked for; ``None`` where there are not two people."""
     if not work.options.alternative:
         return None
     ratings, places = work.tally.list_ratings()
@@ -330,6 +339,7 @@ def _compute_alternative(work: _Computation) -> AlternativeTest | None:
 
 
 def _compute_bias(work: _Computation) -> Bias | None:
+    """Compute how the judge's errors go with length, format and language; of pairs, with the place."""
     if work.kind == "number":
         return None
     tally = work.tally

@@ -1,4 +1,7 @@
-"""The decision whether people's rate reaches a bar: made by the limits that hold, and recorded."""
+"""The decision whether people's rate reaches a bar: made by the limits that hold, and recorded.
+
+Which limits hold is decided in ``limit.py``.
+"""
 
 from __future__ import annotations
 
@@ -93,6 +96,7 @@ def compare_rate(measurement: Measurement, bar: float, *, status: str = "finishe
 
 
 def _compare(measurement: Measurement, bar: float, status: str) -> tuple[Outcome, str]:
+    """Decide by the lower limit whether people's rate reaches the bar, and explain that in a sentence."""
     if status != "finished":
         return (
             "undecided",

@@ -153,6 +153,7 @@ class DisagreementList:
 
 
 def _rank(verdict: CaseVerdict, truth: CaseTruth) -> tuple[float, float]:
+    """Rank a disagreement: by how many people agree with each other, then by how far the score is from them."""
     agreed = sum(value == truth.value for value in truth.ratings.values())
     if isinstance(truth.value, bool) and verdict.score is not None:
         return float(agreed), abs(verdict.score - truth.value)

@@ -1,4 +1,7 @@
-"""Two judges of the same contents, compared by labels of some of them: which of the two is right more often?"""
+"""Two judges of the same contents, compared by labels of some of them: which of the two is right more often?
+
+The intervals are computed in ``trust/difference.py`` (``find_stratified_difference``).
+"""
 
 from __future__ import annotations
 
@@ -172,6 +175,7 @@ def choose_level(measurement: Measurement, labelled: int) -> tuple[float, LimitK
 
 
 def _read_cases(before: Run, after: Run, labels: Sequence[Label], planned: Planned | None) -> list[_Labelled]:
+    """Read the labelled cases that both judges have judged; raise ``UsageError`` where the second has not."""
     # The plan in a run's folder says how a case was drawn; of any other draw the labels themselves do.
     people = PeopleLabels(labels, None, planned if planned is not None and planned.designs else None)
     second = {case: verdict for case, verdict, _, _ in _read_run(after, None)}
@@ -204,6 +208,7 @@ class _Verdict:
 
 
 def _read_run(run: Run, people: PeopleLabels | None) -> Iterable[tuple[str, _Verdict, CaseTruth | None, str]]:
+    """Yield for each case its id, the judge's verdict, what people said of it (or ``None``) and its digest."""
     for _, together in groupby(run.items(), key=lambda item: item.place):
         items = list(together)
         case, subject = items[0].case, digest_content(items[0].case.content)

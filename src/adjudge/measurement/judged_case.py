@@ -89,6 +89,7 @@ def find_verdict(results: Sequence[JudgeResult | PairResult], criterion: str | N
 
 
 def _read(result: JudgeResult | PairResult, criterion: str | None) -> tuple[LabelledVerdict, float | None]:
+    """Read the verdict of one judgement, and its score if it has one."""
     if isinstance(result, PairResult):
         return result.preferred or "undecided", None
     if criterion is None:

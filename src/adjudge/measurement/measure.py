@@ -1,4 +1,8 @@
-"""``make_measurement``: the judge of a run compared with people, in one pass over the run."""
+"""``make_measurement``: the judge of a run compared with people, in one pass over the run.
+
+The statistics are chosen in ``compute.py`` and computed in ``trust``; which limits a gate may go by is decided in
+``limit.py``.
+"""
 
 from __future__ import annotations
 

@@ -237,6 +237,7 @@ class ErrorsElsewhere:
 
 
 def _list_warnings(measurement: Measurement) -> Iterator[str]:
+    """Yield sentences on what makes the figures look better, or narrower, than they are."""
     plan = measurement.plan
     if plan is not None and plan.left and measurement.sampling != "census":
         yield f"The plan is not finished: {plan.describe_left()}. Until then the interval below may not be relied on."

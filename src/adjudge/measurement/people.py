@@ -80,7 +80,7 @@ class PeopleLabels:
         return self._cases.get(case)
 
     def list_other(self, number: int, subject: str | None) -> tuple[list[LabelDesign | None], bool]:
-        """The draws of the labels of a case that are of another content, one for each, and whether all labels are."""
+        """List the draws of the labels of a case that are of another content, and return whether all labels are."""
         places = list(self._list_places(number))
         wrong = [place for place in places if self._is_other(place, subject)]
         return [self._examples[self._kind[place]].design for place in wrong], len(wrong) == len(places)
@@ -141,6 +141,7 @@ class PeopleLabels:
         return self._subject[place * _DIGEST : (place + 1) * _DIGEST] != bytes.fromhex(subject)
 
     def _add(self, label: Label) -> None:
+        """Add a label: what labels have in common is kept once, and of each only its time and its content's digest."""
         number = self._cases.get(label.case)
         if number is None:
             number = self._cases[label.case] = len(self._cases)

@@ -1,4 +1,7 @@
-"""The two sides of pairs compared by what people say: which of the two would they prefer more often?"""
+"""The two sides of pairs compared by what people say: which of the two would they prefer more often?
+
+The difference and its limits are computed in ``trust/rate_difference.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The rate at which people would pass, from the counts of a measurement: which of the labels count."""
+"""The rate at which people would pass, from the counts of a measurement: which of the labels count.
+
+The rate itself is computed in ``trust/corrected_rate.py``.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 Where the answers changed, people labelled both answers of the same questions, and what is compared is how often they
 pass each system. Where the answers are the same, people labelled them once, and what is compared is how often each
 judge is right.
+
+The difference and its limits are computed in ``trust/rate_difference.py``.
 """
 
 from __future__ import annotations
@@ -168,6 +170,7 @@ def record_difference_look(run: Run, difference: SystemDifference | JudgeDiffere
 
 
 def _read(run: Run, labels: Sequence[Label]) -> _Side:
+    """Read which cases of a run passed, and what people said of the answers that they read."""
     people = PeopleLabels(labels, None)
     passed: dict[str, bool] = {}
     truths: dict[str, CaseTruth] = {}
@@ -205,6 +208,7 @@ def _find_plan(first: _Side, second: _Side) -> LabelPlan | None:
 def _compare_planned(
     first: _Side, second: _Side, questions: Sequence[str], plan: LabelPlan, looks: Sequence[Look]
 ) -> SystemDifference:
+    """Compare two systems by planned labels; there is no rate before all planned questions have both labels."""
     planned = [drawn.case for drawn in plan.order]
     labelled = [case for case in planned if case in first.truths and case in second.truths]
     left = len(planned) - len(labelled)

@@ -171,7 +171,10 @@ def _find_sample(
 def _group_by_draw(
     tally: MeasurementTally, origin: Origin, places: Sequence[int]
 ) -> tuple[dict[str, list[int]], set[int]]:
-    """Group labelled cases by the plan that drew them from all cases; and those that were drawn from a stratum."""
+    """Group labelled cases by the plan that drew them from all cases, and find those drawn from a stratum.
+
+    Returns the places of the former by the id of the plan, and the places of the latter.
+    """
     drawn: dict[str, list[int]] = {}
     stratified: set[int] = set()
     for place, designs in zip(places, tally.list_designs(places), strict=True):

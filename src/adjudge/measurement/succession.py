@@ -194,6 +194,7 @@ class Succession:
 
 
 def _rank_cost(usd: float | None) -> tuple[bool, float]:
+    """Rank a cost: known ones first, the lowest first."""
     # Unknown is not free, so that it must not come first.
     return usd is None, usd or 0.0
 
@@ -271,6 +272,7 @@ def _find_people(run: Run, labels: Iterable[Label] | None) -> _People:
 
 
 def _read(run: Run, people: _People) -> Iterator[_Judged]:
+    """Yield the verdict, the truth and the cost of each case that people decided."""
     functions = name_functions(run.manifest.get("judge"))
     for _, together in groupby(run.items(), key=lambda run_item: run_item.place):
         run_items = list(together)
@@ -307,6 +309,7 @@ def _compare(
     margin: float,
     level: float,
 ) -> Candidate:
+    """Compare a candidate with the judge that it would follow, on all labelled cases."""
     for name in ("asked", "rubric"):
         check_same_question(before, name, run.manifest["digests"].get(name))
     after = {judged.case.id: judged for judged in _read(run, people)}
@@ -349,6 +352,7 @@ def _list_groups(pairs: Sequence[tuple[_Judged, _Judged]]) -> list[str]:
 def _make_share(
     pairs_of_flags: Sequence[tuple[bool, bool]], pairs: Sequence[tuple[_Judged, _Judged]], level: float
 ) -> PairedShare:
+    """Count how often something is true of both judges, with limits of the difference that follow the groups."""
     gained = sum(after and not before for before, after in pairs_of_flags)
     lost = sum(before and not after for before, after in pairs_of_flags)
     groups = _list_groups(pairs)
@@ -396,6 +400,7 @@ def _find_open(agreement: PairedShare, wrong: PairedShare | None, margin: float,
 
 
 def _count_flips(pairs: Sequence[tuple[_Judged, _Judged]]) -> dict[tuple[str, str], int]:
+    """Count the verdicts that changed, by the earlier and the later one, the most frequent first."""
     counts: dict[tuple[str, str], int] = {}
     for earlier, later in pairs:
         if earlier.verdict != later.verdict:

@@ -193,6 +193,7 @@ class MeasurementTally:
             self.disagreements.add(verdict_of_case, truth, case, criteria_agree=criteria_agree)
 
     def _keep_labelled(self, verdict: CaseVerdict, truth: CaseTruth, heap: TruthHeap, case: TalliedCase) -> None:
+        """Keep what is computed with of a labelled case: some bytes in each array, at one place."""
         at = len(self._pattern)
         self._pattern.append(self._find_pattern(verdict, truth, heap, case))
         self.scores.append(math.nan if verdict.score is None else verdict.score)
@@ -215,6 +216,7 @@ class MeasurementTally:
             self._keep_properties(case)
 
     def _find_pattern(self, verdict: CaseVerdict, truth: CaseTruth, heap: TruthHeap, case: TalliedCase) -> int:
+        """Find the number that stands for all that is counted of a case; equal cases share one."""
         orders = case.orders
         self.pairs += orders is not None
         remembered = self._known.get((id(verdict), id(truth))) if orders is None else None

@@ -149,6 +149,7 @@ def _find_models(name: str, models: list[str], judge: str | None) -> list[str]:
 
 
 def _measure_dataset(name: str, judge: str, people: PeopleLabels, options: MeasurementOptions) -> Measurement:
+    """Measure the judge whose labels are in a data set, against the other labels there and those of people."""
     comparison = Comparison(people, options)
     truths = _StatedTruths()
     any_labels = False

@@ -139,6 +139,7 @@ class FunctionModel:
         return reply
 
     def _read_answer(self, answer: Any) -> Reply:
+        """Read what a function returned that is asked as a model; raise an error that says what it may return."""
         if isinstance(answer, Reply):
             return answer
         if isinstance(answer, str):

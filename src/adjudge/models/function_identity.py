@@ -108,6 +108,7 @@ class _Walk:
         return {"named": name_function(function), "self": self._describe_value(getattr(function, "__self__", None))}
 
     def _describe_function(self, function: FunctionType) -> Any:
+        """Describe all that decides what a function does; variables that it changes itself are left out."""
         code = function.__code__
         stored = _list_stored(code, _STORES_VARIABLE)
         cells = zip(code.co_freevars, function.__closure__ or (), strict=True)

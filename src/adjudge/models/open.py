@@ -117,6 +117,7 @@ class _RulesOnly:
 
 
 def _open_named(prefix: str, model_name: str, options: dict[str, Any], *, allow_python: bool) -> Model:
+    """Open a model by its prefix, which names a provider, a recording or a function."""
     if prefix == "python":
         return _open_function(model_name, options, allow_python=allow_python)
     if prefix == "replay":
@@ -154,6 +155,7 @@ def _open_server(address: str, options: dict[str, Any]) -> Model:
 
 
 def _open_function(path: str, options: dict[str, Any], *, allow_python: bool) -> Model:
+    """Import a function and make a model of it; raise ``UsageError`` for one that cannot be found."""
     spec = f"python:{path}"
     if not allow_python:
         raise UsageError(
@@ -185,6 +187,7 @@ def _open_function(path: str, options: dict[str, Any], *, allow_python: bool) ->
 
 
 def _split_options(prefix: str, remainder: str) -> tuple[str, dict[str, object]]:
+    """Split a model's name into the name without a query, and the options in the query."""
     before, question, query = remainder.partition("?")
     if not question:
         return remainder, {}

@@ -330,6 +330,7 @@ def find_batch_share(model: Model) -> float | None:
 
 
 def _look_up(model: HttpModel, processing: Processing) -> Price | None:
+    """Look up a model's price in the list of prices; ``None`` for one that is near, unknown, or priced by the hour."""
     provider = model.place.provider
     base = model.place.find_base(model.name)
     if _is_near(base):  # and no provider's: not worth the 60 MB that the list takes

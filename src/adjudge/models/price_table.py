@@ -86,6 +86,7 @@ def _choose_price(prices: list[list[Any]], day: date) -> Mapping[str, Any] | Non
 
 
 def _matches(condition: Mapping[str, Any], name: str) -> bool:
+    """Return whether a model's name fulfils a condition of the table."""
     ((kind, value),) = condition.items()
     if kind == "or":
         return any(_matches(part, name) for part in value)

@@ -239,11 +239,10 @@ def _make_score_path(members: Mapping[str, Any], name: str) -> Path:
 
 
 def _find_spans(text: str, start: int) -> Iterator[tuple[Path, Span]]:
-    """Yield path and span of every scalar in the object at ``start``, which was read already, and of its choice.
+    """Yield path and span of every scalar in the object at ``start``, and of the text of its member ``CHOICE``.
 
-    Linear, no recursion.
-
-    It ends where the object ends: what follows is prose that may quote anything.
+    The object was read already. This is linear and without recursion, and ends where the object ends: what follows is
+    prose that may quote anything.
     """
     path: list[str] = []
     inside: list[str] = []

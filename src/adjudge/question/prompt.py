@@ -52,6 +52,7 @@ class _Properties(dict[str, Any]):
 
 @lru_cache(maxsize=256)
 def _word_rubric(rubric: Rubric, decided: frozenset[str], instructions: str) -> Wording:
+    """Word the question by a rubric, without the criteria that rules have ``decided``."""
     criteria = [criterion for criterion in rubric.criteria if criterion.name not in decided]
     low, high = rubric.scale
     entry = ['"reasoning": "<the evidence you found, before you score>"']
@@ -78,6 +79,7 @@ def _word_rubric(rubric: Rubric, decided: frozenset[str], instructions: str) -> 
 def _word_value(
     rubric: Rubric | None, decided: frozenset[str], instructions: str, value_type: type[Any], properties: _Properties
 ) -> Wording:
+    """Word the question for a value of a type, and for a rubric's criteria beside it if there is one."""
     members = tuple(f'"{name}": {_describe(schema)}' for name, schema in properties.items())
     if rubric is None:
         role = _join("You are a judge. Judge the content and report in the form below.", instructions)
@@ -104,6 +106,7 @@ def _form_name(kind: type[Any]) -> str:
 
 
 def _render_role(rubric: Rubric, criteria: Sequence[Criterion], instructions: str) -> str:
+    """Render the rubric: its scale, and of each criterion what it asks, its levels and its examples."""
     low, high = rubric.scale
     introduction = (
         "You are a judge. Score the content on each criterion of the rubric below, on evidence that stands in the "
@@ -133,6 +136,7 @@ def _render_level(level: float) -> int | float:
 
 
 def _make_keyed_schema(rubric: Rubric, criteria: Sequence[Criterion]) -> dict[str, Any]:
+    """Make the schema of the criteria."""
     # Keyed by name and not a list: a provider that enforces the schema can then neither skip nor repeat a criterion.
     low, high = rubric.scale
     properties: dict[str, Any] = {}

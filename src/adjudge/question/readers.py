@@ -34,7 +34,8 @@ _DIGITS = 18
 _LINE = 120
 """The longest line that can state a score; what is longer is prose."""
 
-_LOOKED_AT = 100
+_MOST_MARKERS = 100
+"""Markers of a reply that are looked at, from its end."""
 """The number of markers that are looked at to see whose they are."""
 
 _SENTENCE = 300
@@ -113,7 +114,7 @@ _REPORTED = re.compile(
     re.IGNORECASE,
 )
 
-_TOLD = re.compile(
+_ASKED_TO_WRITE = re.compile(
     r"\b(?:(?:tells?|told|ask(?:s|ed)|want(?:s|ed)|order(?:s|ed)|instruct(?:s|ed)|demand(?:s|ed))\b[^,;.!?\n]{0,30}"
     r"\b(?:write|say|output|print|reply|answer|respond|give|put|end)(?: with| by)?"
     r"|(?:it|text|answer|response|content|reply|message) (?:says|said|reads|writes|wrote|ends with|ended with)"
@@ -190,13 +191,14 @@ def _is_reported(text: str, start: int) -> bool:
 
 
 def _find_given(pattern: re.Pattern[str], text: str, kept_text: str, form: str) -> re.Match[str]:
-    """Find the last marker that a judge gives as its own; in ``kept_text`` what it only shows is blanked.
+    """Find the last marker that a judge gives as its own verdict, and neither quotes, denies nor reports.
 
-    Raises ``ReplyError`` where there is none among the last hundred.
+    ``kept_text`` is ``text`` with what is quoted or fenced blanked (``_blank_shown``), character by character, so a
+    place in one is that in the other. Raises ``ReplyError`` where no marker is its own among the last hundred.
     """
-    for match in list(pattern.finditer(kept_text))[-_LOOKED_AT:][::-1]:
+    for match in list(pattern.finditer(kept_text))[-_MOST_MARKERS:][::-1]:
         before = text[max(0, match.start() - _LINE) : match.start()].rstrip()
-        if not _is_reported(text, match.start()) and not _TOLD.search(before):
+        if not _is_reported(text, match.start()) and not _ASKED_TO_WRITE.search(before):
             return match
     raise ReplyError(
         "unparseable", f"the reply shows a verdict and gives none; expected {form}, neither quoted nor denied"
@@ -279,6 +281,7 @@ def _read_bracket(pattern: re.Pattern[str], text: str, form: str) -> str:
 
 
 def _read_rating(text: str, options: ReadOptions) -> float:
+    """Read ``Rating: [[number]]``."""
     # Two brackets amid a sentence are no marker: code in a rationale is full of [[0]]. They are one on a line of their
     # own, and behind words that lead to them where they close the reply ("so I rate it [[8]]."); everywhere else such
     # words can only contradict.
@@ -306,12 +309,12 @@ def _read_rating(text: str, options: ReadOptions) -> float:
 
 
 def _find_closing_rating(text: str, kept_text: str) -> tuple[float | str, int] | None:
-    """Find the rating that the last words lead to, as in ``so I rate it [[8]]``."""
+    """Find the rating that the last words lead to, as in ``so I rate it [[8]]``, and its end; ``None`` without one."""
     closing = _RATED_LAST.search(kept_text[-_SENTENCE:])
     behind = max(0, len(kept_text) - _SENTENCE)
     if closing is None or _DENIES.search(closing[0]) or _is_reported(text, behind + closing.start(1) - 2):
         return None
-    if _TOLD.search(kept_text[: behind + closing.start()].rstrip()[-_LINE:]):
+    if _ASKED_TO_WRITE.search(kept_text[: behind + closing.start()].rstrip()[-_LINE:]):
         return None
     return _as_number(closing[1]), len(text)
 
@@ -333,7 +336,7 @@ def _find_rating_lines(text: str, kept_text: str) -> tuple[list[float | str], li
         before = lines[place - 1][-_LINE:] if place else ""
         # "The answer closes with this line:" shows what follows; "My rating:" leads to it.
         is_shown = before.endswith(":") and (not _NAMES_RATING.search(before) or _is_reported(before, len(before) - 1))
-        is_shown = is_shown or _TOLD.search(before) is not None
+        is_shown = is_shown or _ASKED_TO_WRITE.search(before) is not None
         if (last and not is_shown) or (place == 0 and not _is_cut_off(text)):
             believed.append((ratings[-1], len(text) if last else text.find(line) + len(line)))
     return ratings, believed
@@ -373,6 +376,7 @@ _LISTED = re.compile(r"^[ \t]{0,8}[*_]{0,3}([0-9]{1,3})[.)](?![^\n?]*\?)", re.MU
 
 
 def _read_score(text: str, options: ReadOptions) -> float:
+    """Read a number on a line of its own, or behind words like ``Rating:``."""
     text = _unwrap(text)
     kept_text = _blank_shown(text)
     form = "a number on a line of its own, like 7 or Rating: 7"
@@ -414,7 +418,7 @@ def _find_scores(text: str, kept_text: str, options: ReadOptions) -> tuple[list[
         # and at the end of a list it may be the number of the next item.
         first = place == 0 and (len(lines) == 1 or match["label"] is not None or not _is_cut_off(text))
         last = place == len(lines) - 1 > 0 and not (line.rstrip(".").isdigit() and _continues_list(text, stated[-1]))
-        if is_kept and not _TOLD.search(before) and (names_score or first or last):
+        if is_kept and not _ASKED_TO_WRITE.search(before) and (names_score or first or last):
             read.append(stated[-1])
             end = line_end
     return stated, read, end
@@ -477,6 +481,7 @@ def _read_better(text: str, _: ReadOptions) -> str:
 
 
 def _read_output(text: str, _: ReadOptions) -> str:
+    """Read which side a reply names that begins with ``Output (a)`` or ``Output (b)``."""
     text = _unwrap(text)
     form = "a reply that begins with Output (a) or Output (b) and says no more, or that it is better"
     # With a heading's or a bold mark it is the verdict only where nothing follows: a rationale has such headings, too.
@@ -556,6 +561,7 @@ _NOT_BETTER = re.compile(
 
 
 def _read_leading(text: str, _: ReadOptions) -> str:
+    """Read which side a reply names that begins with A, B or C, and check that its reasons do not deny it."""
     form = "a reply that begins with A, B or C, alone or as in A: Feedback 1 is better."
     text = _unwrap(text)
     lines = [line for line in text.split("\n") if line.strip()]
@@ -595,6 +601,7 @@ GRADES = ("C", "I", "P")
 
 
 def _read_grade(text: str, options: ReadOptions) -> str:
+    """Read the label behind ``GRADE:``."""
     labels = sorted(options.labels or GRADES, key=len, reverse=True)
     text = _unwrap(text)
     form = "GRADE: and one of " + ", ".join(labels)
@@ -653,6 +660,7 @@ def _get_two_names(options: ReadOptions, reader: str) -> tuple[str, str]:
 
 
 def _read_ranking(text: str, options: ReadOptions) -> str:
+    """Read which of two names a JSON ranking puts first."""
     first, second = _get_two_names(options, "ordered_models")
     form = f"ordered_models with {first} and {second}, one ranked 1 and the other 2"
     rows = _load_object(text).get("ordered_models")
@@ -711,6 +719,7 @@ def _load_object(text: str) -> dict[str, object]:
 
 
 def _decode(text: str, start: int) -> tuple[dict[str, object], int]:
+    """Decode the JSON object at ``start``, and return it and the place behind its end."""
     if nests_too_deeply(text, start):
         raise ReplyError("unparseable", f"the JSON object nests deeper than {MOST_DEPTH} brackets")
     try:

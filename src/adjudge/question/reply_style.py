@@ -36,6 +36,7 @@ class ReplyStyle:
 
 
 def _check_labels(style: ReplyStyle) -> None:
+    """Raise ``UsageError`` for labels that the reader does not take, or that pass and are not offered."""
     from adjudge.question.readers import GRADES, ReadOptions, find_reader
 
     ReadOptions(labels=style.labels)
@@ -99,6 +100,7 @@ def check_reader(style: ReplyStyle, question: Question | None = None) -> None:
 
 
 def _check_form(form: Reader, style: ReplyStyle, question: Question) -> None:
+    """Raise ``UsageError`` for a reader that cannot answer this question."""
     if form.kind == "score" and len(question.open_criteria) != 1:
         raise UsageError(
             f"reader {form.name!r} reads one score, so it needs a rubric with one criterion for the model",

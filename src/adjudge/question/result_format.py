@@ -79,6 +79,7 @@ def answer_rubric_and_value(members: Mapping[str, Any], question: Question) -> A
 
 
 def _read_passed(value: Any, members: Mapping[str, Any], question: Question) -> bool:
+    """Read whether a value passed; raise ``ReplyError`` where a flag beside it in the reply says otherwise."""
     passed = value.passed if question.passes is None else question.passes(value)
     if not isinstance(passed, bool):
         raise ReplyError("error", f"whether it passed must be a boolean, got {type(passed).__name__}")
@@ -104,6 +105,7 @@ def _list_ours(question: Question) -> tuple[str, ...]:
 
 
 def _read_value(members: Mapping[str, Any], question: Question) -> Any:
+    """Read the value of the caller's type from a reply; every member of the type has to be in the reply."""
     kind = question.value_type
     if kind is None:
         raise ReplyError("error", "the question has no result format")
@@ -131,6 +133,7 @@ def _list_members(kind: type[Any]) -> tuple[str, ...]:
 
 
 def _make_schema(kind: type[Any]) -> dict[str, Any]:
+    """Make the JSON schema of a type of the caller's."""
     if not isinstance(kind, type):
         raise UsageError(
             f"result_format must be a pydantic model, dataclass or msgspec Struct, got {kind!r}",

@@ -94,6 +94,7 @@ def _bring_into_yes_no(returned: Any, question: Question) -> Mapping[str, Any]:
 
 
 def _bring_into_scores(returned: Any, question: Question, rubric: Rubric) -> Mapping[str, Any]:
+    """Bring what a function returned into the form of a reply by a rubric."""
     criteria = [criterion.name for criterion in rubric.criteria]
     if isinstance(returned, dict):
         if isinstance(returned.get("criteria"), list | dict):
@@ -191,6 +192,7 @@ def _make_unknown_members(unknown: list[str], question: Question) -> ShapeError:
 
 
 def _make_unknown_shape(returned: Any, question: Question) -> ShapeError:
+    """Make the error for what a function returned and no known shape fits."""
     if isinstance(returned, dict):
         unknown = [name for name in returned if name not in _BESIDE_VERDICT]
         if unknown:

@@ -140,9 +140,13 @@ def answer_yes_no(reply: Mapping[str, Any], question: Question) -> Answer:
 
 
 def answer_score(value: float, question: Question) -> Answer:
-    """Make the answer for a reply in a named form that is one score, for a rubric of one criterion."""
+    """Make the answer for one score on the judge's scale, as a ``Reader`` of the kind ``score`` reads it.
+
+    It is the score of the one criterion of the rubric that rules have not decided.
+    """
     rubric = _rubric_of(question)
     (criterion,) = question.open_criteria
+    # Before the score is converted: levels are on the judge's scale.
     _check_level(criterion, value)
     entry = grade_criterion(criterion, to_unit(value, rubric))
     graded = {**_list_decided(question), criterion.name: entry}

@@ -66,6 +66,7 @@ _HEADLINES = {
 
 
 def _show_tests(calibration: Calibration | CascadeCalibration) -> Table:
+    """Make the table of the last thresholds that were tested."""
     signal = "from score" if isinstance(calibration, Calibration) else "from confidence"
     columns = [Column(signal), *(Column(name, "number") for name in ("releases", "labelled", "wrong", "p-value"))]
     rows: list[list[Cell]] = [

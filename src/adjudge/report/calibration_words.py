@@ -41,6 +41,7 @@ _WRONG: dict[ReleaseRisk, str] = {"wrong_pass": "are wrong passes", "wrong_given
 
 
 def _describe_refusal(calibration: Calibration) -> str:
+    """Describe why no threshold is certified, and what would help."""
     promise = describe_bound(calibration.risk, calibration.bound)
     if calibration.outcome == "none can":
         return (

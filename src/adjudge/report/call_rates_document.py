@@ -73,6 +73,7 @@ def _describe(estimate: Estimate) -> str:
 
 
 def _make_lead(rates: CallRates) -> Lead:
+    """Make the beginning of the page: the sentence, the warnings, and each decider's rate drawn on one axis."""
     rows = list(_list_rate_rows(rates))
     sentence, warnings = describe_call_rates(rates), tuple(_list_warnings(rates))
     if not rows:
@@ -121,6 +122,7 @@ def _list_warnings(rates: CallRates) -> Iterator[str]:
 
 
 def _make_rates(rates: CallRates) -> Table:
+    """Make the table of the four rates of each decider."""
     columns = [
         Column(""),
         Column("wrongly let through, of all calls", "number"),
@@ -176,6 +178,7 @@ def _list_labelled(decider: DeciderRates) -> Iterator[tuple[str, dict[str, int]]
 
 
 def _list_facts(rates: CallRates) -> Iterator[tuple[str, str]]:
+    """Yield the counts behind the rates, each with its name."""
     wanted = f", wanted {format_count(rates.times, 'time')}" if rates.times != rates.calls else ""
     yield "calls", f"{format_count(rates.calls, 'different one')}{wanted}"
     counts = rates.labelled

@@ -141,6 +141,7 @@ def _show_measured(diff: Diff) -> Iterator[Block]:
 
 
 def _list_panels(diff: Diff, link: Link) -> Iterator[Panel]:
+    """Yield the panels of a diff: outcomes and scores, or of pairs the preferences."""
     moves = [
         [old, new, Words(text=f"{number:,}", kind="", link=link({"before": old, "after": new, "show": "all"}))]
         for (old, new), number in diff.transitions.items()
@@ -217,6 +218,7 @@ def fits_verdict(verdict: str, wanted: str) -> bool:
 
 
 def _show_cases(diff: Diff, cases: Sequence[PairedCase], top: int) -> Cases:
+    """Make the list of cases, the first ``top`` of the changed ones in its short table."""
     words = dict(list_kinds(diff))
     unit = "pair" if diff.pairs else "case"
     shown = "All" if len(cases) == diff.cases else f"{format_count(len(cases))} of"

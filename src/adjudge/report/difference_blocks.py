@@ -69,18 +69,18 @@ def _make_lead(sentence: str, rows: Sequence[RateRow], names: tuple[str, str]) -
 def _list_system_rows(difference: SystemDifference) -> Iterator[RateRow]:
     rate = difference.rate
     if rate is not None:
-        yield _make_row("people", rate.value, rate.low, rate.high, kind="people")
+        yield _make_rate_row("people", rate.value, rate.low, rate.high, kind="people")
         # For these questions the judge's own difference is a count, and nothing about it is uncertain.
-        yield _make_row("the judge alone", rate.judged, rate.judged, rate.judged, kind="judge")
+        yield _make_rate_row("the judge alone", rate.judged, rate.judged, rate.judged, kind="judge")
 
 
 def _list_share_rows(shares: Iterable[tuple[str, ShareDifference]], *, kind: str) -> Iterator[RateRow]:
     for name, share in shares:
         if share.value is not None and share.low is not None and share.high is not None:
-            yield _make_row(name, share.value, share.low, share.high, kind=kind)
+            yield _make_rate_row(name, share.value, share.low, share.high, kind=kind)
 
 
-def _make_row(name: str, value: float, low: float, high: float, *, kind: str) -> RateRow:
+def _make_rate_row(name: str, value: float, low: float, high: float, *, kind: str) -> RateRow:
     return RateRow(
         name=name,
         value=value,

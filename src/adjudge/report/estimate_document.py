@@ -28,17 +28,21 @@ def _show_seats(estimate: RunEstimate) -> Table:
     names = ("calls", "tokens in", "tokens out", "live", "by batch", "cached at best")
     columns = [Column("judge"), *(Column(name, "number") for name in names)]
     rows = [
-        _make_row(Words(text=seat.model), seat, [getattr(seat, name) for name in _COSTS]) for seat in estimate.seats
+        _make_cost_row(Words(text=seat.model), seat, [getattr(seat, name) for name in _COSTS])
+        for seat in estimate.seats
     ]
     if len(estimate.seats) != 1:
-        rows.append(_make_row("together", estimate, [estimate.add_up(name) for name in _COSTS], unknown=_DASH))
+        rows.append(_make_cost_row("together", estimate, [estimate.add_up(name) for name in _COSTS], unknown=_DASH))
     return Table(columns=columns, rows=rows)
 
 
-def _make_row(
+def _make_cost_row(
     name: Words | str, estimate: SeatEstimate | RunEstimate, usd: Sequence[float | None], *, unknown: str = "unknown"
 ) -> list[Cell]:
-    """Make a row; that a cost is unknown is said once, and ``together`` need not repeat it."""
+    """Make the row of what a seat, or the whole run, costs.
+
+    That a cost is unknown is written once, and ``together`` need not repeat it.
+    """
     counts = [f"{number:,.0f}" for number in (estimate.calls, estimate.input_tokens, estimate.output_tokens)]
     first = next((place for place, cost in enumerate(usd) if cost is None), None)
     costs = [
@@ -60,6 +64,7 @@ def _list_limits(estimate: RunEstimate) -> Iterator[str]:
 
 
 def _explain(estimate: RunEstimate) -> Iterator[str]:
+    """Yield sentences on what the estimate rests on, and what is not in it."""
     for seat in estimate.seats:
         yield f"{seat.model}: tokens in by {seat.input_basis}; tokens out: {seat.output_basis}"
         if seat.share != 1.0:
@@ -93,6 +98,7 @@ def _explain_record(estimate: RunEstimate) -> Iterator[str]:
 
 
 def _explain_cache(estimate: RunEstimate) -> Iterator[str]:
+    """Yield sentences on how much of the prompts a provider's prompt cache can know."""
     calls, constant = estimate.calls, sum(seat.constant_tokens for seat in estimate.seats)
     if estimate.cases_with_criteria:
         yield (

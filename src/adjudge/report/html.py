@@ -55,6 +55,7 @@ def make_report_environment(*packages: str) -> Environment:
 
 @cache
 def _make_parts() -> PageParts:
+    """Make the style, the script and the policy that allows these two and nothing else, by their digests."""
     from markupsafe import Markup
 
     # Bytes, so that no system's own line ends change what the digest is of.

@@ -37,6 +37,7 @@ def render_junit(report: Report, items: Iterable[RunItem]) -> Iterator[str]:
 
 
 def _list_properties(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield the properties of the suite, each with its name."""
     about = report.about
     texts = {"run": about.id, "status": about.status, "dataset": about.dataset, "judge": about.judge}
     texts |= {"adjudge": about.adjudge}
@@ -63,6 +64,7 @@ def _format_time(report: Report) -> str:
 
 
 def _render_case(items: Sequence[RunItem], suite: str) -> str:
+    """Render a case as a test: passed, failed, or, if it is undecided, in error."""
     case = items[0].case
     outcome = find_worst([item.result.outcome for item in items])
     times = [item.result.duration_ms for item in items]

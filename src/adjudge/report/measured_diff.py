@@ -64,6 +64,7 @@ def compare_verdicts(diff: Diff, before: Run, after: Run) -> Diff:
 
 
 def _find_limits(diff: Diff, before: Run, after: Run) -> tuple[float, float]:
+    """Find the limits of the change, from the groups of the cases if several cases share one."""
     groups = {item.case.id: item.case.group for item in after.items() if item.case.group is not None}
     if len(set(groups.values())) == len(groups):
         return find_paired_difference(diff.gained, diff.lost, diff.cases)

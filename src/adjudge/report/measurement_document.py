@@ -93,6 +93,7 @@ def _make_name(measurements: Sequence[Measurement]) -> Text:
 
 
 def _show_disagreements(measurements: Sequence[Measurement], top: int) -> Cases:
+    """Make the list of disagreements, ``top`` of each judge in its short table."""
     several = len(measurements) > 1
     pairs = [
         (measurement.judge if several else "", disagreement)
@@ -136,6 +137,7 @@ def _introduce(measurements: Sequence[Measurement], shown: int, total: int) -> I
 
 
 def _list_disagreements(pairs: Sequence[tuple[str, Disagreement]]) -> Table:
+    """Make the short table of disagreements, with the judge of each if there are several."""
     several = any(judge for judge, _ in pairs)
     columns = [Column("case"), Column("sort", "word"), Column("judge", "word"), Column("people"), Column("about")]
     rows: list[list[Cell]] = []
@@ -166,6 +168,7 @@ def _list_choices(disagreements: Sequence[Disagreement], groups: Mapping[str, st
 
 
 def _make_entry(disagreement: Disagreement, groups: Mapping[str, str], judge: str) -> CaseEntry:
+    """Make the entry of a disagreement in the list of cases."""
     people = format_side(disagreement.truth)
     verdict = VERDICTS[disagreement.verdict]
     tags = [Words(text=judge)] if judge else []

@@ -128,6 +128,7 @@ def list_measurement_panels(measurement: Measurement) -> Iterator[Panel]:
 
 
 def _list_narrow(measurement: Measurement) -> Iterator[tuple[str, Block]]:
+    """Yield the blocks that fit into half of the page's width, each with its title."""
     columns, rows = list_confusion(measurement)
     if rows:
         head = [Column(name, "number" if place else "text") for place, name in enumerate(columns)]
@@ -137,12 +138,14 @@ def _list_narrow(measurement: Measurement) -> Iterator[tuple[str, Block]]:
     if facts:
         verb = "prefer" if measurement.kind == "preference" else "pass"
         yield f"What people {verb if measurement.is_counted else f'would {verb}'}", Facts(pairs=facts)
-    shares = [_make_row(name, estimate, share=True) for name, estimate in list_shares(measurement)]
-    people = [_make_row(name, estimate, share=True) for name, estimate in list_people(measurement)]
+    shares = [_make_estimate_row(name, estimate, share=True) for name, estimate in list_shares(measurement)]
+    people = [_make_estimate_row(name, estimate, share=True) for name, estimate in list_people(measurement)]
     baselines: list[list[Cell]] = [[name, rate, "", None] for name, rate in list_baselines(measurement)]
     if shares:
         yield "How often it is right", _show_estimates([*shares, *baselines, *people])
-    coefficients = [_make_row(name, estimate, share=False) for name, estimate in list_coefficients(measurement)]
+    coefficients = [
+        _make_estimate_row(name, estimate, share=False) for name, estimate in list_coefficients(measurement)
+    ]
     if coefficients:
         caption = "1 is complete agreement, 0 is what chance brings."
         yield "Agreement beyond chance", _show_estimates(coefficients, caption=caption)
@@ -162,7 +165,7 @@ def _list_wide(measurement: Measurement) -> Iterator[tuple[str, Block]]:
         yield "What this rests on", Points(items=reasons)
 
 
-def _make_row(name: str, estimate: Estimate, *, share: bool) -> list[Cell]:
+def _make_estimate_row(name: str, estimate: Estimate, *, share: bool) -> list[Cell]:
     return [
         name,
         _format_value(estimate, share=share),
@@ -194,6 +197,7 @@ def _show_estimates(rows: Sequence[Sequence[Cell]], *, caption: str = "") -> Tab
 
 
 def _show_criteria(criteria: Sequence[Measurement]) -> Table:
+    """Make the table of criteria that people labelled."""
     columns = [
         Column("criterion"),
         Column("labelled", "number", wide=True),
@@ -220,6 +224,7 @@ def _show_criteria(criteria: Sequence[Measurement]) -> Table:
 
 
 def _show_bias(bias: Bias, verb: str) -> Table:
+    """Make the table of how judge and people differ by kinds of content."""
     columns = [
         Column("by"),
         Column("kind"),
@@ -256,6 +261,7 @@ def _show_estimate(estimate: Estimate | None, *, share: bool) -> Words:
 
 
 def _show_slices(slices: Slices) -> Table:
+    """Make the table of how often the judge is right by kinds of cases."""
     columns = [
         Column("kind"),
         Column("labelled", "number"),

@@ -76,6 +76,7 @@ def list_doubts(measurements: Iterable[Measurement]) -> list[str]:
 
 
 def _list_doubts(measurement: Measurement) -> Iterator[str]:
+    """Yield sentences on labels that are not counted, or cannot be relied on as a sample."""
     if measurement.other_contents:
         one = measurement.other_contents == 1
         yield (

@@ -153,6 +153,7 @@ def _fold(rows: Iterable[Row]) -> Iterator[tuple[int, str, Side]]:
 
 
 def _sum_up(rows: list[Row], place: int, subject: str) -> Side:
+    """Sum up the judgements of one case: the verdict of more than half of them, and mean scores."""
     sums, detail = _Sums(), ""
     for *_, outcome, because, score, body in rows:
         result = _read(body)
@@ -464,6 +465,7 @@ def diff_cases(before: Run, after: Run) -> tuple[Diff, tuple[ComparedCase, ...]]
 
 
 def _compare(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[str], tally: _Tally) -> Diff:
+    """Compare two runs case by case; those that were opened here are closed again."""
     runs = [(run, False) if isinstance(run, Run) else (open_run(run), True) for run in (before, after)]
     try:
         first, second = runs[0][0], runs[1][0]

@@ -147,6 +147,7 @@ def _show_verdict(report: Report) -> Verdict:
 
 
 def _show_cases(report: Report, top: int) -> Cases:
+    """Make the list of cases, ``top`` of those that did not pass in its short table."""
     groups = list(dict.fromkeys(case.group for case in report.shown if case.group is not None))
     keys = {name: f"g{place}" for place, name in enumerate(groups)}
     measurement = report.measurement
@@ -188,6 +189,7 @@ def _list_cases(cases: Sequence[ShownCase]) -> Table:
 def _list_filters(
     report: Report, groups: Mapping[str, str], sorts: Mapping[int, str]
 ) -> tuple[list[Choice], list[tuple[str, str]]]:
+    """List the choices by which cases are filtered, and the switches, each with its key and its words."""
     shown = report.shown
     outcomes = [name for name in ORDER if any(case.outcome == name for case in shown)]
     reasons = sorted({result.undecided_because or "" for case in shown for result in case.results} - {""})

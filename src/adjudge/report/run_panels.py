@@ -104,6 +104,7 @@ def _show_scores(spread: Spread, threshold: float | None) -> Histogram:
 
 
 def _show_rubrics(rubrics: Sequence[RubricSummary]) -> Table:
+    """Make the table of rubrics, the run's and those of cases."""
     columns = [
         Column("rubric"),
         Column("asks", wide=True),
@@ -131,6 +132,7 @@ def _show_rubrics(rubrics: Sequence[RubricSummary]) -> Table:
 
 
 def _show_criteria(criteria: Sequence[CriterionSummary]) -> Table:
+    """Make the table of criteria."""
     columns = [
         Column("criterion"),
         Column("judged", "number", wide=True),
@@ -165,6 +167,7 @@ def _draw_spread(spread: Spread) -> Drawing:
 
 
 def _show_undecided(report: Report) -> Sequence[Block]:
+    """Make the table of why judgements are undecided, and the sentence on who decided."""
     if not report.undecided_because:
         return [Paragraph(text="Every judgement was decided.")]
     most = max(report.undecided_because.values())
@@ -183,6 +186,7 @@ def _show_undecided(report: Report) -> Sequence[Block]:
 
 
 def _show_pairs(pairs: PairSummary, *, measured: bool) -> Sequence[Block]:
+    """Make the blocks of a run of pairs; ``measured`` says that the accuracy is shown elsewhere."""
     outcomes = {"passed": pairs.wins, "failed": pairs.losses, "undecided": pairs.undecided + pairs.ties}
     counts = (
         f"{format_count(pairs.wins, 'win')} of the first, {format_count(pairs.losses, 'win')} of the second, "
@@ -245,6 +249,7 @@ def _show_seats(report: Report) -> Table:
 
 
 def _show_disagreements(report: Report) -> Sequence[Block]:
+    """Make the blocks on how often judges of a chain disagree."""
     split = [Paragraph(text=f"Judges were split in {format_share(report.split)}.")] if report.split is not None else []
     columns = [
         Column("judges"),
@@ -285,6 +290,7 @@ def _show_groups(groups: Sequence[GroupSummary]) -> Table:
 
 
 def _list_groups(groups: Sequence[GroupSummary], caption: str) -> Table:
+    """Make the table of groups of cases."""
     columns = [
         Column("group"),
         Column("cases", "number"),
@@ -330,6 +336,7 @@ def name_group(name: str | None) -> Words:
 
 
 def _show_rules(report: Report) -> Table:
+    """Make the table of rules, and how often each found something."""
     columns = [
         Column("rule"),
         Column("severity", "word"),
@@ -351,6 +358,7 @@ def _show_rules(report: Report) -> Table:
 
 
 def _show_cost(report: Report) -> Facts:
+    """List what the run cost, and how long judgements took."""
     cost, times = report.cost, report.durations
     facts = []
     if cost.was_asked or report.about.paid_again:

@@ -27,6 +27,7 @@ def list_setup_changes(
 
 
 def _list_options(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each option of the two runs that differs."""
     old, new = before["options"], after["options"]
     # Where there is a rubric, the threshold is in it; cases with a rubric of their own take the run's.
     if before.get("own") or after.get("own") or before.get("rubric") is None:

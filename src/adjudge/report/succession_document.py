@@ -48,6 +48,7 @@ def make_succession_document(succession: Succession) -> Document:
 
 
 def _make_table(succession: Succession) -> Table:
+    """Make the table of the judge and the candidates."""
     columns = [
         Column("judge"),
         Column("agrees", "number"),
@@ -70,12 +71,12 @@ def _make_table(succession: Succession) -> Table:
             "now",
         ]
     ]
-    rows += [_make_row(candidate) for candidate in succession.candidates]
+    rows += [_make_candidate_row(candidate) for candidate in succession.candidates]
     caption = f"Intervals of {100 * succession.level:.4g} %, in points."
     return Table(columns=columns, rows=rows, caption=caption)
 
 
-def _make_row(candidate: Candidate) -> list[Cell]:
+def _make_candidate_row(candidate: Candidate) -> list[Cell]:
     wrong = candidate.wrong_passes
     return [
         Words(text=candidate.judge),

@@ -169,6 +169,7 @@ class ReportTally:
                 self._criteria.add(item.result)
 
     def _add_item(self, item: RunItem) -> None:
+        """Count one judgement."""
         result, label = item.result, item.case.label
         self._outcomes[result.outcome] += 1
         self._decided_by[result.decided_by] += 1

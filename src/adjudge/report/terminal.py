@@ -177,6 +177,7 @@ def _list_titled(title: Text, blocks: Iterable[Block], screen: Screen) -> list[s
 
 
 def _draw_table(table: Table, screen: Screen, *, most: int | None) -> Iterator[str]:
+    """Draw a table, without its drawings if it is too wide with them; at most ``most`` rows."""
     rows = table.rows[:most]
     places = [
         place for place, column in enumerate(table.columns) if column.shape != "drawing" or _is_drawn(rows, place)

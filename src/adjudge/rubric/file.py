@@ -100,6 +100,7 @@ def rubric_schema() -> dict[str, Any]:
 
 
 def _read_rubric(document: Any, place: Place) -> Rubric:
+    """Read a rubric from a file's data; raise ``UsageError`` that names the place of the fault."""
     members = check_keys(document, _RUBRIC_KEYS, ("name", "criteria"), "a rubric", place)
     if members.pop("schema", SCHEMA) != SCHEMA:
         raise place.at("schema").error(f"this version reads {SCHEMA!r}, not {show(document['schema'])}")

@@ -89,6 +89,7 @@ def _lint_number(rubric: Rubric) -> Iterator[Advice]:
 
 
 def _lint_criterion(criterion: Criterion, where: str) -> Iterator[Advice]:
+    """Yield advice on a criterion: its name, its length, what cannot be measured, and a must without a threshold."""
     name, description = quote(criterion.name, 60), criterion.description
     if not _KEBAB.fullmatch(criterion.name):
         message = f"{name} is not in kebab-case; use lower-case words and hyphens, like {_to_kebab(criterion.name)}"

@@ -354,6 +354,7 @@ def _check_on_scale(rubric: Rubric) -> None:
 
 
 def _read_levels(name: str, value: Any) -> tuple[tuple[float, str], ...]:
+    """Read the levels of a criterion, and return score and meaning of each, the lowest first."""
     pairs: Iterable[Any] = (
         value.items() if isinstance(value, Mapping) else _check_list(value, f"criterion {name!r}: levels")
     )

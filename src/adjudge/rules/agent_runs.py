@@ -107,6 +107,7 @@ def make_trajectory(*, calls: list[Any], mode: str = "strict", arguments: str = 
 
 
 def _read_expected(calls: Any) -> list[_Expected]:
+    """Read the calls that ``trajectory`` expects, each a name or a tool with arguments."""
     if not isinstance(calls, list | tuple) or not 0 < len(calls) <= MOST_EXPECTED:
         raise UsageError(
             f"rule trajectory: calls must be a list of 1 to {MOST_EXPECTED} calls, each a name or "
@@ -125,6 +126,7 @@ def _read_expected(calls: Any) -> list[_Expected]:
 
 
 def _fit(arguments: Any, wanted: Mapping[str, Any] | None, match: str) -> bool:
+    """Return whether a call's arguments are those that are wanted, under ``match``."""
     if wanted is None or match == "ignore":
         return True
     if not isinstance(arguments, dict):
@@ -300,7 +302,7 @@ def _compile(schema: Any) -> CompiledSchema:
 
 
 def _find_mismatch(schema: CompiledSchema, arguments: Any) -> tuple[str, str]:
-    """Say what does not fit, and the place of the value; empty where everything fits."""
+    """Find what of a call's arguments does not fit a schema: the message, and where; two empty texts if all fits."""
     try:
         mismatch = schema.find_error(arguments)
     except TooManyStepsError as too_many:

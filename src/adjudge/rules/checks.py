@@ -486,6 +486,7 @@ def _count_lines(text: str) -> int:
 
 
 def _compile(pattern: Any, *, ignore_case: bool) -> Any:
+    """Compile a pattern by RE2; raise ``UsageError`` for one that it cannot have."""
     import re2
 
     if not isinstance(pattern, str) or not pattern:

@@ -177,6 +177,7 @@ def _list_words(command: str) -> list[str]:
 
 
 def _holds(words: Sequence[str], pattern: Sequence[ToolName]) -> bool:
+    """Return whether the words of a command hold a program, by its name or its path, with these words behind it."""
     first, rest = pattern[0], pattern[1:]
     for place, word in enumerate(words):
         if not first.equals(word) and not first.equals(word.rpartition("/")[2]):

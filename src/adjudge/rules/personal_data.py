@@ -88,18 +88,18 @@ KINDS = {
 }
 
 
-def make_personal_data(
+def make_personal_data_check(
     *,
     kinds: str | Sequence[str] | None = None,
     ignore: str | Sequence[str] = (),
 ) -> Callable[[Any], RuleResult]:
     """Make a check that the content holds no personal data of these kinds, by default of all."""
-    chosen_kinds = tuple(KINDS[kind_name] for kind_name in read_choice("personal_data", "kinds", kinds, KINDS))
+    chosen_kinds = tuple(KINDS[word] for word in read_choice("personal_data", "kinds", kinds, KINDS))
     ignored = frozenset(map(fold, read_words("personal_data", "ignore", ignore)))
 
     def check(content: Any) -> RuleResult:
         def find(document: Document) -> Iterator[Detection]:
-            return (kind_name for kind in chosen_kinds for kind_name in _find(kind, document, ignored))
+            return (detection for kind in chosen_kinds for detection in _find(kind, document, ignored))
 
         return search(content, find, nothing=f"holds no {', '.join(chosen_kinds)}")
 
@@ -185,7 +185,10 @@ def _is_card(groups: list[str]) -> bool:
 
 
 def _passes_luhn(number: str) -> bool:
-    """Make the check of ISO/IEC 7812: every second digit from the right doubled, the sum a multiple of ten."""
+    """Return whether digits pass the check of ISO/IEC 7812.
+
+    Every second digit from the right is doubled, and the sum must be a multiple of ten.
+    """
     total = 0
     for place, digit in enumerate(map(int, reversed(number))):
         total += digit if place % 2 == 0 else digit * 2 - 9 * (digit > 4)
@@ -221,12 +224,16 @@ def _find_end_of_characters(text: str, start: int, end: int, count: int) -> int 
 
 
 def _passes_mod_97(text: str) -> bool:
-    """Make the check of ISO 13616: country and check digits last, letters as two digits, remainder 1."""
+    """Return whether a text passes the check of ISO 13616.
+
+    Country and check digits go last, letters count as two digits, and the remainder must be 1.
+    """
     plain = "".join(char for char in text.upper() if char.isalnum())
     return int("".join(str(int(char, 36)) for char in plain[4:] + plain[:4])) % 97 == 1
 
 
 def _find_addresses(text: str, start: int, end: int) -> Spans:
+    """Yield the IP address that a match is, or those within it, if it is a public one."""
     run = text[start:end]
     candidate = run if run.endswith("::") else run.rstrip(".:")
     if len(candidate) > 45 or _is_part_of_more(text, start, start + len(candidate)):

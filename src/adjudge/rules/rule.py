@@ -2,6 +2,8 @@
 
 A rule asks no model and costs nothing, so it goes first. A rule that raises, or answers with something that is
 neither a boolean nor a ``RuleResult``, has failed and says why: a broken check must not let anything through.
+
+What each shipped rule checks is in the other modules here, by the table in ``shipped.py``.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from adjudge.panic import convert_panics
 from adjudge.result import RuleResult, Severity
 from adjudge.rules.threads import is_long, run_in_thread
 
+DEFAULT_SEVERITY: Severity = "error"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
@@ -32,7 +36,7 @@ class Rule:
     ``RuleResult``, or an awaitable of either."""
     description: str = ""
     """What it checks, in one sentence."""
-    severity: Severity = "error"
+    severity: Severity = DEFAULT_SEVERITY
     """A failed ``error`` rule decides; a ``warning`` is shown to the judge; ``info`` is recorded."""
     needs_reference: bool = False
     """Whether it compares with the reference; without one, it does not pass."""

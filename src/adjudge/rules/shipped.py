@@ -42,15 +42,15 @@ from adjudge.rules.checks import (
 )
 from adjudge.rules.commands import make_commands
 from adjudge.rules.markup import make_model_markup
-from adjudge.rules.personal_data import make_personal_data
+from adjudge.rules.personal_data import make_personal_data_check
 from adjudge.rules.recorded import make_recorded
-from adjudge.rules.rule import Rule
-from adjudge.rules.secrets import make_secrets
+from adjudge.rules.rule import DEFAULT_SEVERITY, Rule
+from adjudge.rules.secrets import make_secrets_check
 from adjudge.rules.syntax import make_syntax
 from adjudge.rules.threads import stop_if_abandoned
 from adjudge.rules.tool_calls import make_call_order, make_called, make_not_called
 from adjudge.rules.unicode import make_unicode
-from adjudge.rules.urls import make_urls
+from adjudge.rules.urls import make_urls_check
 from adjudge.rules.visible import make_visible
 
 
@@ -175,18 +175,18 @@ _KINDS: Mapping[str, _Kind] = {
     "urls": _Kind(
         takes="allow: the hosts that every address must lead to, like example.org or *.example.org; schemes (default "
         "https and http), bare: true takes names without a scheme for addresses too.",
-        make=make_urls,
+        make=make_urls_check,
         main="allow",
     ),
     "secrets": _Kind(
         takes="nothing: the content must hold no key, token or password; assignments: false looks for known forms "
         "alone, ignore: values that are none.",
-        make=make_secrets,
+        make=make_secrets_check,
     ),
     "personal_data": _Kind(
         takes="kinds that the content must not hold (email, phone, card, iban, ssn, ip; default all); ignore: values "
         "that are nobody's.",
-        make=make_personal_data,
+        make=make_personal_data_check,
         main="kinds",
     ),
     "unicode": _Kind(
@@ -308,8 +308,8 @@ _COMMON = ("severity", "description")
 
 
 @dataclass(frozen=True, slots=True)
-class _Evaluate:
-    """A shipped rule's function, equal to another that was made from an equal spec.
+class ShippedCheck:
+    """The check of a shipped rule, equal to another that was made from an equal spec.
 
     Closures are equal only to themselves; with a bare one, a rubric read twice from one file would differ from itself.
     """
@@ -319,6 +319,7 @@ class _Evaluate:
     run: Callable[..., Any] = field(compare=False, repr=False)
 
     def __call__(self, *content: Any) -> Any:
+        """Check the content, with the reference behind it for a rule that needs one."""
         return self.run(*content)
 
     @property
@@ -382,11 +383,11 @@ def rule_from_spec(spec: Mapping[str, Any], *, name: str | None = None, allow_py
         if key in options and not _is_default(options[key], parameter)
     }
     normal = _to_normal(kind_name, kind, changed, parameters)
-    extra = {"severity": severity} if severity != "error" else {}
+    extra = {"severity": severity} if severity != DEFAULT_SEVERITY else {}
     extra |= {"description": description} if description else {}
     return Rule(
         name=name if name is not None else kind_name,
-        evaluate=_Evaluate(kind_name, normal, run),
+        evaluate=ShippedCheck(kind_name, normal, run),
         description=description,
         severity=severity,
         needs_reference=kind.needs_reference,
@@ -427,6 +428,7 @@ def _fold_name(name: str) -> str:
 
 
 def _fill_main(kind_name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Move the value under the rule's name (``{"regex": ...}``) to its main parameter, and return all parameters."""
     value, kind = options.pop(kind_name), _KINDS[kind_name]
     main = kind.main
     if kind.takes_members and isinstance(value, Mapping):
@@ -444,7 +446,7 @@ def _fill_main(kind_name: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_common(options: dict[str, Any]) -> tuple[Severity, str]:
-    severity, description = options.pop("severity", "error"), options.pop("description", "")
+    severity, description = options.pop("severity", DEFAULT_SEVERITY), options.pop("description", "")
     levels = get_args(Severity)
     check_choice("severity", severity, levels, where="a rule")
     if not isinstance(description, str):
@@ -483,6 +485,7 @@ def _to_normal(
 
 
 def _rule_from_function(function: Callable[..., Any], name: str | None) -> Rule:
+    """Make a rule of a function; with two required parameters it is given the reference too."""
     function_name = getattr(function, "__name__", type(function).__name__)
     try:
         parameters = inspect.signature(function).parameters.values()

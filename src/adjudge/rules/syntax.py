@@ -71,6 +71,7 @@ def _check_brackets(text: str) -> None:
 
 
 def _read_yaml(text: str) -> None:
+    """Raise ``ValueError`` for a text that no YAML reader accepts; nothing is built of it."""
     import yaml
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

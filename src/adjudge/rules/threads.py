@@ -2,6 +2,10 @@
 
 Two, because a comparison of texts, and much of Python, holds the interpreter's lock: with more threads the event loop
 would wait for each of them in turn. All event loops of a process share the two.
+
+No rule is ended here, or anywhere: a rule that hangs has no time limit. Instead each check bounds what it looks at
+(such as ``SIMILARITY_LIMIT`` in ``checks.py``), and patterns that users write run in re2. A caller that is cancelled
+leaves its thread alone, and a check that takes long then ends itself (``stop_if_abandoned``).
 """
 
 from __future__ import annotations

@@ -88,6 +88,7 @@ def make_called(
     most = None if max is None else check_whole_number("max", max, least=least, where="rule called")
 
     def check(content: Any) -> RuleResult:
+        """Check how often one content called each tool."""
         calls = _read_calls(content)
         if isinstance(calls, str):
             return fail(calls)
@@ -113,6 +114,7 @@ def make_not_called(
     allowed = read_tool_names("not_called", allow, key="allow") if allow is not None else []
 
     def check(content: Any) -> RuleResult:
+        """Check that nothing in one content resembles a call of these tools."""
         traces = _read_traces(content)
         if isinstance(traces, str):
             return fail(traces)
@@ -141,6 +143,7 @@ def make_call_order(*, tools: list[str], exact: bool = False) -> Callable[[Any],
     )
 
     def check(content: Any) -> RuleResult:
+        """Check that one content called the tools in this order."""
         calls = _read_calls(content)
         if isinstance(calls, str):
             return fail(calls)
@@ -346,6 +349,7 @@ def _ends_turn(message: Mapping[str, Any]) -> bool:
 
 
 def _list_own_calls(message: Mapping[str, Any], turn: int) -> Iterator[Call]:
+    """Yield the calls of a message that are well formed and made by the assistant."""
     if message.get("jsonrpc") == "2.0":
         answers = not {"role", "result", "error"}.isdisjoint(message)
         if not answers and message.get("method") == "tools/call" and isinstance(message.get("params"), dict):

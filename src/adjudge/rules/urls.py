@@ -135,6 +135,7 @@ def _read_ip(text: str, kind: Callable[[str], Any]) -> str:
 
 
 def _read_entry(entry: str) -> str:
+    """Read an entry of ``allow`` in one form; raise ``UsageError`` for one that is no host."""
     if "/" in entry or "@" in entry:
         raise UsageError(f"rule urls: allow lists hosts, like example.org or *.example.org; got {show(entry)}")
     star = "*." if entry.startswith("*.") else ""
@@ -198,7 +199,7 @@ Hits = Iterator[tuple[int, str, str]]
 """Places, addresses as they may be shown, and why they are not allowed."""
 
 
-def make_urls(
+def make_urls_check(
     *,
     allow: str | Sequence[str],
     schemes: str | Sequence[str] = ("https", "http"),

@@ -1,4 +1,8 @@
-"""The state of a run between its beginning and its end: its assignment, its executor, its store and its lock."""
+"""The state of a run between its beginning and its end: its assignment, its executor, its store and its lock.
+
+Which judgements are to be made, and in which order, is decided in ``schedule.py`` and ``resume.py``; what each comes
+to, in ``judging.py`` and the judge.
+"""
 
 from __future__ import annotations
 
@@ -146,6 +150,7 @@ class Engine:
     async def _open_executor(
         self, run: Run, judge: Any, assignment: Assignment, layers: RunLayers, schedule: Schedule
     ) -> None:
+        """Open the executor that judges what is due."""
         self._executor = executor = _make_executor(
             Work(
                 plan=self.plan,
@@ -383,6 +388,7 @@ class Engine:
         self._leave_folder(run.folder)
 
     def _conclude(self, run: Run) -> Run:
+        """Write what the run came to into its manifest, close its store, and return the run."""
         schedule = self._schedule
         whole = self._complete and schedule is not None
         executed = self._close_executor("complete" if self._complete else "interrupted")
@@ -424,6 +430,7 @@ def _restore_options(plan: Plan) -> Plan:
 
 
 def _make_run_manifest(plan: Plan, judge: Any, assignment: Assignment, total: int | None) -> dict[str, Any]:
+    """Make the manifest of a new run: what is asked, of whom, by which rubric, and their digests."""
     described = describe_judge(judge)
     rubric = assignment.rubric.to_dict() if assignment.rubric is not None else None
     return make_manifest(
@@ -450,6 +457,7 @@ class _Temporary:
 
 
 def _find_folder(out: Path | None) -> tuple[Path, _Temporary | None]:
+    """Make the folder of a run, and return it with the owner of a temporary one, else ``None``."""
     if out is None:
         owner = _Temporary()
         return owner.path, owner

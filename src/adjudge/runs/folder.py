@@ -450,10 +450,11 @@ class Run:
         ``label``, ``outcome``, ``score``, ``undecided_because``, ``why`` in one line, ``duration_ms`` and ``cost_usd``,
         and ``criteria.NAME`` with the score of each criterion. Of a comparison it has ``preferred`` and no scores.
         """
-        return [_make_row(item) for item in self.items()]
+        return [_make_item_row(item) for item in self.items()]
 
 
-def _make_row(item: RunItem) -> dict[str, Any]:
+def _make_item_row(item: RunItem) -> dict[str, Any]:
+    """Make the row of a frame for one judgement."""
     case, result = item.case, item.result
     usage = result.usage
     row: dict[str, Any] = {

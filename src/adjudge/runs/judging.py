@@ -72,7 +72,10 @@ class Assignment:
             raise UsageError(f"its threshold of {case.threshold!r} needs criteria or a rubric to apply to")
 
     async def judge_case(self, case: Case, sample: int, call: Call = UNBOUND) -> JudgeResult | PairResult:
-        """Judge one case; whatever goes wrong with it is its result, and only a cancellation from outside is not."""
+        """Judge one case; whatever goes wrong with it is its result, and only a cancellation from outside is not.
+
+        ``sample`` is which of several judgements of the case this is, from 0 on.
+        """
         cancelled = count_cancellations()
         try:
             result = await (self._judge if self.on_conflict is None else self._compare)(case, sample, call)
@@ -90,6 +93,7 @@ class Assignment:
         return self._make_undecided(case, " ".join(problem.split())[:500])
 
     def _make_undecided(self, case: Case, detail: str) -> JudgeResult | PairResult:
+        """Make the result of a case that could not be judged."""
         judge, metadata = str(self.judge.name), merge_case_data(case, self.arguments).get("metadata") or {}
         if self.on_conflict is not None:
             return PairResult(
@@ -240,6 +244,7 @@ def _resolve_pairs(
     *,
     cases_bring: Callable[[], bool],
 ) -> Assignment:
+    """Resolve the assignment of a run of pairs; ``cases_bring`` says whether cases may bring what is asked."""
     pair_arguments: Any = {name: value for name, value in arguments.items() if name != "criteria"}
     judge_rubric, criteria = judge._get_default_rubric(), arguments.get("criteria")  # noqa: SLF001 - as compare does
     absent = rubric is None and judge_rubric is None and criteria is None and cases_bring()

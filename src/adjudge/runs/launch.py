@@ -1,4 +1,7 @@
-"""``run``: a data set judged, as something to await or to iterate."""
+"""``run``: a data set judged, as something to await or to iterate.
+
+What a run does between its beginning and its end is in ``engine.py``.
+"""
 
 from __future__ import annotations
 
@@ -241,7 +244,7 @@ class Running:
         self._plan = plan
         self._engine: Engine | None = None
         self._is_winding_down = False
-        self._items: weakref.ref[AsyncGenerator[RunItem, None]] | None = None
+        self._generator: weakref.ref[AsyncGenerator[RunItem, None]] | None = None
 
     def __repr__(self) -> str:
         engine, folder = self._engine, "" if self._plan.out is None else f" {str(self._plan.out)!r}"
@@ -266,16 +269,16 @@ class Running:
         return run_sync(self._finish())
 
     def __aiter__(self) -> AsyncGenerator[RunItem, None]:
-        if self._items is not None:
+        if self._generator is not None:
             raise UsageError(
                 "this run has begun already; call run again for another, with ",
                 Argument("resume", "True"),
                 " to resume this one",
             )
-        items = self._iterate()
+        generator = self._iterate()
         # Weakly: a caller that leaves its loop early lets go of the generator, and that ends the run.
-        self._items = weakref.ref(items)
-        return items
+        self._generator = weakref.ref(generator)
+        return generator
 
     def __await__(self) -> Generator[Any, None, Run]:
         return self._finish().__await__()
@@ -299,7 +302,7 @@ class Running:
             await engine.end()
 
     async def _finish(self) -> Run:
-        if self._items is None:
+        if self._generator is None:
             async for _ in (items := aiter(self)):
                 pass
             del items
@@ -309,9 +312,10 @@ class Running:
         return self._engine.run
 
     async def _end(self) -> None:
-        items = self._items() if self._items is not None else None
-        # One that is running is ended by its caller.
-        if items is not None and not getattr(items, "ag_running", False):
-            await items.aclose()
+        """Close the iteration if somebody left it half way, and wait until the run has ended."""
+        generator = self._generator() if self._generator is not None else None
+        # A generator that is being advanced at this moment cannot be closed; whoever advances it ends it.
+        if generator is not None and not getattr(generator, "ag_running", False):
+            await generator.aclose()
         if self._engine is not None:
             await self._engine.ended.wait()

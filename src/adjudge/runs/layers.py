@@ -193,6 +193,7 @@ def _read_dollars(recorded: str | None) -> float:
 
 
 def _open_cache(cache: ReplyCache | str | os.PathLike[str] | None) -> tuple[ReplyCache | None, bool]:
+    """Open a cache, and return it and whether it was opened here, and so has to be closed here."""
     if cache is None or not isinstance(cache, str | os.PathLike):
         return cache, False
     from adjudge.models.replies.cache_file import ReplyCache

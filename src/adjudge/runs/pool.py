@@ -130,6 +130,7 @@ class Pool(Generic[U, R]):
         await stop_tasks([self._reader, *self._tasks])
 
     async def _read_all(self) -> None:
+        """Read all units, keep the error of the source for ``take``, and end when the last unit is finished."""
         try:
             async with aclosing(self._units) as units:
                 await self._read_ahead(units)

@@ -470,6 +470,7 @@ def _write_all(connection: sqlite3.Connection, entries: Sequence[Rows]) -> None:
 
 
 def _write_one(connection: sqlite3.Connection, rows: Rows) -> Exception | None:
+    """Write the rows of one item, and return the error if they cannot be written."""
     try:
         for statement, values in rows.items():
             connection.execute(statement, values)

@@ -70,6 +70,7 @@ class RunWriter:
         self._turn = asyncio.get_running_loop().call_soon(self._commit)
 
     def _commit(self) -> None:
+        """Commit all that waits; what would take long goes on in a thread, and the rest after it."""
         if self._turn is not None:
             self._turn.cancel()
             self._turn = None

@@ -181,6 +181,7 @@ def _make_pool() -> ThreadPoolExecutor:
 
 
 def _verify_password(stored: str | None, password: str) -> bool:
+    """Return whether a password is the stored one; as slow if no password is stored, so that nobody learns that."""
     from argon2.exceptions import InvalidHashError, VerificationError
 
     if len(password) > LONGEST_PASSWORD:

@@ -48,6 +48,7 @@ def make_tables() -> MetaData:
 
 
 def _describe_keys(tables: MetaData) -> None:
+    """Add the table of API keys."""
     from sqlalchemy import Column, Table, Text
 
     Table(

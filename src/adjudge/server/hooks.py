@@ -1,4 +1,8 @@
-"""``[hook]`` on a server: the guards that programs and coding agents ask about calls of tools."""
+"""``[hook]`` on a server: the guards that programs and coding agents ask about calls of tools.
+
+Whether a call may be made is decided in ``guards/tool_guard/guard.py``, and what a harness is answered in
+``harness/checking.py``.
+"""
 
 from __future__ import annotations
 

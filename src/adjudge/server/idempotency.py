@@ -4,6 +4,8 @@ The answer is stored in the database, under the caller, the address and the key,
 caller with the same key gets nothing of it, and the same key with another body is refused. This is for the server's own
 addresses; a request of an application that a gate held back and its client sends again is in
 ``guards/repeated_request.py``.
+
+How long an answer is kept is ``idempotency`` in ``config/server.py``.
 """
 
 from __future__ import annotations

@@ -196,6 +196,7 @@ def _make_entry(ledger: Ledger, kind: str, key: ApiKey, by: str | None, replaces
 def _make_key(
     name: str, permissions: Permissions, now: datetime, expires_at: datetime | None
 ) -> tuple[ApiKey, str, str]:
+    """Make a key: what is stored of it, its text, which is not, and the digest of the text."""
     prefix = secrets.token_hex(6)
     secret = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
     text = f"adj_{prefix}_{secret}"

@@ -1,4 +1,7 @@
-"""Limits of what a server does at once: contents that are judged, those that wait, and attempts to sign in."""
+"""Limits of what a server does at once: contents that are judged, those that wait, and attempts to sign in.
+
+The numbers for contents are in ``config/server.py``.
+"""
 
 from __future__ import annotations
 
@@ -61,6 +64,7 @@ class WorkQueue:
                 turn.set_exception(self._make_problem("the server is stopping, so nothing was decided"))
 
     async def _take_place(self, caller: str) -> None:
+        """Wait for a place among those that are judged at once; raise ``Problem`` if too many wait already."""
         if self._is_stopping:
             raise self._make_problem("the server is stopping, so nothing was decided")
         if self.running < self._most:

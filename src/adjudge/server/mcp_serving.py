@@ -49,7 +49,7 @@ async def serve_mcp(
     unsafe: Collection[str] = (),
     on_ready: Callable[[str], None],
 ) -> None:
-    """Serve until the client leaves, or over ``http`` until the process is told to stop.
+    """Serve the tools until the client leaves, or over ``http`` until the process is told to stop.
 
     Over HTTP a request needs a key with the scope ``judge``, unless ``allow_anonymous``, which is for this machine's
     own addresses alone. ``run`` names the client where no key does; by default it is another one each time.
@@ -81,7 +81,7 @@ async def serve_mcp(
 
 
 def make_mcp_app(server: MCPServer, settings: ServerSettings, keys: KeyMemory | None) -> ASGIApp:
-    """Make the application that serves it over HTTP; with ``keys`` a request needs one of them.
+    """Make the application that serves the tools over HTTP; with ``keys`` a request needs one of them.
 
     It answers only to the names of the settings, because a page in somebody's browser could ask by another one.
     """

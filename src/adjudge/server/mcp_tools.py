@@ -228,9 +228,11 @@ class AgentTools:
     async def wait(
         self, caller: AgentCaller, word: str, seconds: float, on_progress: Callable[[float], Awaitable[None]]
     ) -> WaitAnswer:
-        """Wait until people have decided, at most so long. Raises ``ToolError`` for a word that the caller has not.
+        """Wait until people have decided about the request that ``word`` names, at most ``seconds``.
 
-        Nothing passes by this: only the gate itself lets through, and it looks for the approval again.
+        ``on_progress`` is called between two looks, with the seconds that were waited. Raises ``ToolError`` for a word
+        that was not given to this caller, and where the answer cannot be read. An ``approved`` here opens nothing: the
+        agent has to check the content again, and the gate looks for the approval itself.
         """
         approval_id = self._held.get((caller.run, word))
         if approval_id is None:
@@ -247,6 +249,7 @@ class AgentTools:
         except AdjudgeError as error:
             logger.error("approval %s could not be read: %s", approval_id, type(error).__name__)
             raise ToolError("What people decided could not be read.") from None
+        # A no that nobody gave is a policy's, as a rule that of a request whose time is over.
         return WaitAnswer(status="approved" if answer.approved else "expired" if answer.by is None else "denied")
 
     # ------------------------------------------------------------ all of them
@@ -368,6 +371,7 @@ WaitSeconds = Annotated[float, Field(ge=0, le=_LONGEST_WAIT, description="Second
 
 
 def _add_evaluate(server: MCPServer, tools: AgentTools, identify: IdentifyCaller) -> None:
+    """Add the tool by which an agent has content judged."""
     judges = tools.judges
     description = (
         "Have a judge say how good some content is, by a rubric. This is advice: it opens no gate. "

@@ -1,4 +1,7 @@
-"""Checks around every request: its host, its origin, its size and its duration; and headers of every answer."""
+"""Checks around every request: its host, its origin, its size and its duration; and headers of every answer.
+
+The numbers are in ``config/server.py``, and the check of the origin in ``csrf.py``.
+"""
 
 from __future__ import annotations
 
@@ -87,6 +90,7 @@ class RequestProtection:
             self._metrics.count_request(route, method, sender.status, time.perf_counter() - started)
 
     async def _serve(self, scope: Scope, receive: Receive, send: _HeaderSender, settings: ServerSettings) -> None:
+        """Check a request, pass it on within the deadline, and answer every error as a problem."""
         request = Request(scope)
         try:
             try:

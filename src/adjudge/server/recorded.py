@@ -87,6 +87,7 @@ async def list_results(
 async def _read_list(
     ledger: Ledger, filters: ResultFilters, *, gates: Collection[str] | None, before: int | None, most: int
 ) -> ResultList:
+    """Read the newest results before a place that match, their figures, and the gates and judges to choose from."""
     from sqlalchemy import func, null, select
 
     columns, days = find_columns(), PERIODS[filters.when]
@@ -95,6 +96,7 @@ async def _read_list(
     query = read_query(filters.q)
 
     def fetch(connection: Connection) -> ResultList:
+        """Read rows, figures and choices in one transaction."""
         conditions = [*visible, *_list_conditions(filters), ~_was_recorded_again()]
         conditions += [match_entries(connection, query, columns.c.seq)] if query else []
         # One statement, so that a search is done once for the figures and the rows.

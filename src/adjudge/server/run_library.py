@@ -174,6 +174,7 @@ class RunLibrary:
         )
 
     def _make_call_rates(self, name: str) -> tuple[CallRates | None, str]:
+        """Make the rates of a run, and return them and nothing, or ``None`` and why there are none."""
         if not has_extra():
             return None, _NO_EXTRA
         with self.open(name) as run:

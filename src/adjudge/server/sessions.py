@@ -1,6 +1,8 @@
 """Sessions: an opaque random id in a cookie, and a row in the database, which ends when the row does.
 
 Nothing is signed because nothing is in the cookie but 256 random bits; a session that is deleted is over at once.
+
+How long a session lasts is in ``config/server.py``: ``session_idle`` and ``session_lifetime``.
 """
 
 from __future__ import annotations

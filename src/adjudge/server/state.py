@@ -206,6 +206,7 @@ class StateHolder:
                 self._close_later(state)
 
     def _open(self, config: Config) -> ServerState:
+        """Open all that a configuration names, as a new state."""
         settings = read_server(config, host=self.host, port=self.port, uds=self.uds, uds_mode=self.uds_mode)
         if self.allow_anonymous:
             check_anonymous(settings, config)

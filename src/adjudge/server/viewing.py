@@ -133,6 +133,7 @@ class ViewSession:
         return _lead("/runs") if path == "/" else None
 
     async def _open(self, request: Request, secret: str, *, has_cookie: bool) -> Response:
+        """Exchange the secret in an address for the cookie; a prefetch, or anything but a GET, does not use it up."""
         # What a browser fetches before anybody asked for it, or a mail's preview looks at, must not use the secret up.
         is_early = "prefetch" in request.headers.get("sec-purpose", request.headers.get("purpose", ""))
         is_reading = request.method == "GET" and IS_HEAD not in request.scope

@@ -116,6 +116,7 @@ def list_spans(text: str, language: str) -> list[tuple[int, int, SpanKind]]:
 
 
 def _make_lexer(language: str) -> Lexer | None:
+    """Make the lexer of a language; ``None`` for one that is not marked."""
     # These four and no others: each is one more set of patterns that a hostile text is held against.
     if language == "SQL":
         from pygments.lexers.sql import SqlLexer
@@ -212,6 +213,7 @@ class _Hunk:
 
 
 def _read_unified(rows: Sequence[str]) -> RawPatch:
+    """Read the lines of a patch, each with its kind, and the problems with its counts."""
     lines: list[RawPatchLine] = []
     problems: list[str] = []
     hunk, start = _Hunk(), 0
@@ -269,6 +271,7 @@ def _list_changed(text: str, lines: Sequence[RawPatchLine]) -> Iterator[tuple[in
 
 
 def _place_changes(parts: Sequence[DiffPart]) -> list[tuple[int, int, SpanKind]]:
+    """List where the changed parts of a line begin and end."""
     spans: list[tuple[int, int, SpanKind]] = []
     end = 0
     for part in parts:

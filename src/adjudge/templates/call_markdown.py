@@ -55,6 +55,7 @@ def render_markdown(text: str) -> tuple[MarkdownBlock, ...]:
 
 
 def _list_blocks(nodes: Iterable[SyntaxTreeNode]) -> Iterator[MarkdownBlock]:
+    """Yield the blocks of parsed Markdown."""
     for node in nodes:
         if node.type in ("fence", "code_block"):
             yield MarkdownBlock(kind="code", spans=(Span(text=node.content.removesuffix("\n"), is_code=True),))
@@ -87,6 +88,7 @@ def _list_inline(node: SyntaxTreeNode) -> tuple[Span, ...]:
 
 
 def _list_spans(nodes: Sequence[SyntaxTreeNode], style: Span) -> Iterator[Span]:
+    """Yield the texts of a line, each in its style; pictures and links are written out."""
     for node in nodes:
         if node.type == "text":
             yield replace(style, text=node.content)

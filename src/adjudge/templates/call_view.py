@@ -209,7 +209,7 @@ class _Builder:
         """Make the rows of a call's arguments; of anything that is no object, one row."""
         if node.kind == "object" and len(node.values) <= _MOST_ROWS_IN_ALL:
             return self.list_rows(content, node, places, 0)
-        return (self._make_row(_Name.of("arguments"), content, node, places, 0),)
+        return (self._make_argument_row(_Name.of("arguments"), content, node, places, 0),)
 
     def list_rows(
         self, text: str, node: JsonNode, places: _Places, depth: int, *, but: Sequence[str] = ()
@@ -225,7 +225,7 @@ class _Builder:
         rows: list[ArgumentRow] = []
         for place in shown:
             name = self._read_name(text, node.names[place], places) if is_object else _Name.of(f"[{place}]")
-            row = self._make_row(name, text, node.values[place], places, depth)
+            row = self._make_argument_row(name, text, node.values[place], places, depth)
             rows.append(_warn_of_repeat(row) if is_object and times[names[place]] > 1 else row)
         self._leave_out(len(chosen) - len(rows), "argument", "arguments", "")
         self.siblings = before
@@ -238,8 +238,8 @@ class _Builder:
         inside = clip_places(_decode_places(text, node, places), 0, len(name))
         return _Name((name,), (self._cut(name, self._claim(inside)),))
 
-    def _make_row(self, name: _Name, text: str, node: JsonNode, places: _Places, depth: int) -> ArgumentRow:
-        """Make a row; objects that hold one member alone become names of one path."""
+    def _make_argument_row(self, name: _Name, text: str, node: JsonNode, places: _Places, depth: int) -> ArgumentRow:
+        """Make the row of an argument; objects that hold one member alone become names of one path."""
         while node.kind == "object" and len(node.values) == 1 and len(name.path) < _LONGEST_PATH:
             inner = self._read_name(text, node.names[0], places)
             name, node = _Name(name.path + inner.path, name.passages + inner.passages), node.values[0]
@@ -247,7 +247,7 @@ class _Builder:
             decoded = decode_text(text, node)
             packed = read_places(decoded) if decoded[:1] in ("{", "[") else None
             if packed is not None and packed.values:
-                row = self._make_row(name, decoded, packed, _decode_places(text, node, places), depth + 1)
+                row = self._make_argument_row(name, decoded, packed, _decode_places(text, node, places), depth + 1)
                 return replace(row, was_text=len(decoded.encode(errors="surrogatepass")))
         value, problems = self._read_value(name.path[-1], text, node, places, depth)
         return ArgumentRow(path=name.path, names=name.passages, value=value, findings=problems)
@@ -327,7 +327,7 @@ class _Builder:
         return self._make_plain(decoded, inside)
 
     def _read_text(self, name: str, text: str, places: _Places) -> _Read:
-        """Read a text as what it is, and say what is wrong with it."""
+        """Read a text as the bytes, patch, code, Markdown or prose that it is, and list what is wrong with it."""
         raw = decode_bytes(name, text)
         if raw is not None:
             return self._make_bytes(name, text, places, raw), ()
@@ -455,7 +455,8 @@ def _write_in_line(node: JsonNode, written: str) -> str | None:
 
 
 def _decode_places(text: str, node: JsonNode, places: Sequence[QuotedPlace]) -> list[QuotedPlace]:
-    """Return the places in a text node's JSON as places in what it says."""
+    """Convert places in the JSON source to places in the decoded text of this text node; others are left out."""
+    # clip_places counts from the beginning of the part, and find_decoded wants places in the whole source.
     inside = clip_places(places, node.start + 1, node.end - 1)
     return [
         replace(

@@ -140,6 +140,7 @@ def _write_ranges(ranges: tuple[tuple[int, int, int], ...]) -> str:
 
 
 def _read_range(text: str) -> tuple[int, int, int] | None:
+    """Read ``transcript.first-last`` as three numbers; ``None`` for anything else."""
     transcript, _, steps = text.partition(".")
     first, _, last = steps.partition("-")
     numbers = [part for part in (transcript, first, last or first) if 0 < len(part) < 8 and part.isdecimal()]

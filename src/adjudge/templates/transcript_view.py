@@ -200,6 +200,7 @@ class _Builder:
         return {*range(_FIRST), *range(total - _LAST, total), *marked[:_MOST_MARKED], *self.quoted_steps}
 
     def _fold(self, places: Sequence[int]) -> FoldRow:
+        """Fold steps into one row, which says what is in it; they are in it, or behind a link if there are many."""
         steps = [self.run.steps[place] for place in places]
         calls = Counter(step.call.tool for step in steps if step.call is not None)
         named = calls.most_common(_MOST_NAMES)
@@ -235,6 +236,7 @@ class _Builder:
         return self._add_call(row, step.call, whole=whole)
 
     def _add_call(self, row: StepRow, call: AgentCall, *, whole: bool) -> StepRow:
+        """Add to a step's row the call: its arguments, and its result or error."""
         number = row.number
         # The arguments first: what was asked for is worth more than what came back.
         arguments = tuple(self._list_arguments(number, call, whole=whole))
@@ -429,6 +431,7 @@ def _write(value: Any) -> str:
 
 
 def _looks_other(text: str) -> bool:
+    """Return whether a text is empty, or would be read as another value if it stood without quotation marks."""
     if text[:1] not in '{["-0123456789tfn' and text:
         return False
     try:

@@ -151,6 +151,7 @@ def _strip(run: AgentRun) -> dict[str, Any]:
 
 
 def _read_rows(file: Path) -> list[tuple[str, AgentRun]]:
+    """Read the recorded runs of a file, each with its key."""
     if not file.exists():
         return []
     rows = []

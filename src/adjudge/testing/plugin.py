@@ -219,6 +219,7 @@ def _find_judge(item: pytest.Item) -> TestJudge:
 
 
 def _find_suite(config: pytest.Config) -> Suite:
+    """Find the suite of this session; it is made of the options when it is first asked for."""
     if _SUITE not in config.stash:
         from adjudge.testing.fixture import Suite
 

@@ -137,6 +137,7 @@ def summarise(entries: Sequence[Mapping[str, Any]], notes: Iterable[str] = ()) -
 
 
 def _format_usage(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Format the tokens and the cost of all judgements, and of how many they are unknown."""
     usages = [entry["usage"] for entry in entries if entry["asked"]]
     known_usages = [usage for usage in usages if usage is not None]
     priced = [usage["cost_usd"] for usage in known_usages if usage["cost_usd"] is not None]

@@ -50,6 +50,7 @@ def load_candidate(source: Mapping[str, Any] | str | os.PathLike[str]) -> ToolCa
 
 
 def _read_candidate(document: Any, place: Place) -> ToolCandidate:
+    """Read a candidate from a file's data; raise ``UsageError`` that names the place of the fault."""
     renamed, spellings = _rename_aliases(document, place)
     nonempty = {key: value for key, value in renamed.items() if value is not None or key not in _EMPTY}
     members = check_keys(nonempty, _KEYS, _NEEDED, "a tool candidate", place)
@@ -68,6 +69,7 @@ def _read_candidate(document: Any, place: Place) -> ToolCandidate:
 
 
 def _read_test(row: Any, place: Place) -> ToolTest:
+    """Read a recorded run of a tool; raise ``UsageError`` that names the place of the fault."""
     members, spellings = _rename_aliases(row, place)
     # Not check_keys: that refuses a key without a value, and null is what a tool may put out, or should.
     for key in members:

@@ -105,6 +105,7 @@ def explain_status(record: ToolRecord) -> Obstacle:
 def _find_cap_obstacle(
     summary: ToolSummary, present: list[ToolSummary], limits: RegistryLimits, now: datetime
 ) -> Obstacle | None:
+    """Find the cap that leaves no room for a tool, its session's or its agent's."""
     if summary.tier == "session":
         count = sum(other.tier == "session" and other.session == summary.session for other in present)
         if count >= limits.session_cap:

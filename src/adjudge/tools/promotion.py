@@ -179,6 +179,7 @@ def make_raised_summary(record: ToolRecord, to: ToolTier) -> ToolSummary:
 
 
 def _find_step_obstacle(record: ToolRecord, to: ToolTier, approved_by: str | None) -> Obstacle | None:
+    """Find why a tool cannot rise to this tier, whatever its uses are."""
     if record.status != "active":
         return explain_status(record)
     if to == record.tier:

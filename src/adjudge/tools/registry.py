@@ -80,6 +80,7 @@ async def _call_tool(run: RunTool, candidate: ToolCandidate, arguments: Any) -> 
 
 
 def _call_sync(run: RunTool, candidate: ToolCandidate, arguments: Any) -> tuple[Any, BaseException | None]:
+    """Call a tool, and return its value and ``None``, or ``None`` and what it raised."""
     # Handed over as a value: a future cannot carry every exception, and its caller would wait for ever.
     try:
         return run(candidate, arguments), None
@@ -368,17 +369,8 @@ class ToolRegistry:
         claimed = await self._change(lambda transaction: begin_promotion(transaction, id, to, approved_by, claim))
         if claimed.obstacle is not None or claimed.record is None:
             return make_promotion(claimed, None)
-        record = claimed.record
-
-        async def ask() -> Promotion:
-            await self._confirm(record)
-            verdict = await ask_promotion(judge, record.tool, self._claim_seconds)
-            outcome = await self._change(
-                lambda transaction: end_promotion(transaction, record, to, approved_by, verdict)
-            )
-            return make_promotion(outcome, verdict)
-
-        return await self._run_claimed(id, claim, ask())
+        work = self._ask_and_promote(claimed.record, judge, to, approved_by)
+        return await self._run_claimed(id, claim, work)
 
     async def demote(self, id: str, reason: str, *, by: str) -> ToolRecord:  # noqa: A002 - as everywhere
         """Take a tool out of use at once, in every process. ``review`` can reinstate it.
@@ -421,15 +413,7 @@ class ToolRegistry:
         claimed = await self._change(lambda transaction: transaction.begin_review(id, by, session, claim))
         if claimed.obstacle is not None or claimed.record is None:
             return make_result(claimed, None)
-        record = claimed.record
-
-        async def ask() -> ForgeResult:
-            await self._confirm(record)
-            verdict = await ask_creation(judge, record.tool.candidate, self._claim_seconds)
-            outcome = await self._change(lambda transaction: transaction.end_review(record, verdict, by, session))
-            return make_result(outcome, verdict)
-
-        return await self._run_claimed(id, claim, ask())
+        return await self._run_claimed(id, claim, self._ask_and_review(claimed.record, judge, by, session))
 
     # ---------------------------------------------------------------- its end
 
@@ -475,6 +459,25 @@ class ToolRegistry:
             with suppress(LedgerError):
                 await self._change(lambda transaction: transaction.release(tool_id, claim))
             raise
+
+    async def _ask_and_promote(
+        self, record: ToolRecord, judge: ToolJudge, to: ToolTier, approved_by: str | None
+    ) -> Promotion:
+        """Ask both reviewers about a claimed tool, and end the promotion by what they answer."""
+        # The table may have been changed by hand: nobody is asked about what the ledger does not hold.
+        await self._confirm(record)
+        verdict = await ask_promotion(judge, record.tool, self._claim_seconds)
+        outcome = await self._change(lambda transaction: end_promotion(transaction, record, to, approved_by, verdict))
+        return make_promotion(outcome, verdict)
+
+    async def _ask_and_review(
+        self, record: ToolRecord, judge: ToolJudge, by: str | None, session: str | None
+    ) -> ForgeResult:
+        """Ask the reviewers of new tools about a claimed tool, and end the review by what they answer."""
+        await self._confirm(record)  # as for a promotion
+        verdict = await ask_creation(judge, record.tool.candidate, self._claim_seconds)
+        outcome = await self._change(lambda transaction: transaction.end_review(record, verdict, by, session))
+        return make_result(outcome, verdict)
 
     async def _confirm(self, record: ToolRecord) -> None:
         """Raise unless the ledger holds what the tables say: whoever can write those could promote what he likes."""

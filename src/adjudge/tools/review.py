@@ -223,6 +223,7 @@ class EmergentJudge:
         results: list[JudgeChainResult],
         started: float,
     ) -> None:
+        """Report the review as one event."""
         decided = verdict.approved or any(result.outcome == "failed" for result in results)
         event = GuardEvent(
             kind=kind,
@@ -238,6 +239,7 @@ class EmergentJudge:
 
 
 def _open_reviewers(source: Any) -> dict[str, JudgeChain]:
+    """Open the two reviewers of a promotion: one judge for both, or one for each."""
     if isinstance(source, Mapping):
         if set(source) != set(_REVIEWERS):
             raise UsageError(
@@ -275,6 +277,7 @@ def _find_question_fault(chain: JudgeChain, question: Question) -> str | None:
 
 
 def _conclude_creation(result: JudgeChainResult, digest: str) -> CreationVerdict:
+    """Make the verdict on a candidate; whatever a judge did not decide is no approval."""
     review = result.value
     if result.decided_by != "judge" or not isinstance(review, CreationReview):
         return replace(reject_creation(_describe_undecided(result), digest), chain_result=result)

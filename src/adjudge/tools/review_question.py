@@ -111,6 +111,7 @@ CREATION = Wording(
 
 
 def _make_promotion_wording(role: str) -> Wording:
+    """Make the wording for one reviewer of a promotion."""
     return Wording(
         role=role,
         shape=(
@@ -204,6 +205,7 @@ def answer_creation(reply: Mapping[str, Any], question: Question) -> Answer:
 
 
 def _read_creation_reply(reply: Mapping[str, Any]) -> Answer:
+    """Read the review of a candidate: passed only if each dimension passes and the confidence is above 0."""
     parts = {name: _read_part(reply, name) for name in DIMENSIONS}
     confidence = _read_confidence(reply)
     flag = read_flag(reply, need=False)
@@ -236,6 +238,7 @@ def answer_promotion(reply: Mapping[str, Any], question: Question) -> Answer:
 
 
 def _read_promotion_reply(reply: Mapping[str, Any]) -> Answer:
+    """Read whether a reviewer approves a promotion, and how sure it is."""
     if "approved" not in reply:
         raise ReplyError("unparseable", "the reply does not say whether it approves")
     flag = read_flag(reply, names=("approved",))
@@ -277,6 +280,7 @@ _LIST_OF = {"safety": "concerns", "correctness": "failedTests"}
 
 
 def _read_part(reply: Mapping[str, Any], name: str) -> CriterionResult:
+    """Read one dimension of a review; raise ``ReplyError`` where it says yes and no."""
     part = reply.get(name)
     if not isinstance(part, dict):
         missing = name not in reply

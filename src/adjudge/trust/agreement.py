@@ -215,6 +215,7 @@ def _make_measure(categories: Sequence[Category], positive: Category, *, ordered
     good = find_place(categories, positive) if has_category(categories, positive) else None
 
     def measure(sums: Floats) -> Floats:
+        """Compute every coefficient of each table, one column for each."""
         tables = sums.reshape(len(sums), size, size)
         nothing = np.full(len(tables), np.nan)
         either = tables + tables.transpose(0, 2, 1)
@@ -236,6 +237,7 @@ def _make_measure(categories: Sequence[Category], positive: Category, *, ordered
 def _estimate_coefficients(
     confusion: Confusion, measure: Callable[[Floats], Floats], drawn: Floats, groups: int | None, *, ordered: bool
 ) -> dict[str, Estimate]:
+    """Estimate each coefficient, with its interval, or the reason why it has no value."""
     import numpy as np
 
     method = "bootstrap of items" if groups is None else "bootstrap of groups"

@@ -168,7 +168,7 @@ def make_alternative_test(
 
 
 def _read_people(judged: Sequence[Category], ratings: Ratings, closeness: Closeness) -> dict[str, list[int]]:
-    """For each annotator, the items that somebody else rated too."""
+    """Find, for each annotator, the indexes of the items that somebody else rated too."""
     if len(judged) != len(ratings):
         raise UsageError(
             f"judged and ratings have {len(judged):,} and {len(ratings):,} items; give one of each", argument="ratings"
@@ -193,23 +193,27 @@ def _read_people(judged: Sequence[Category], ratings: Ratings, closeness: Closen
 
 def _compare(
     name: str,
-    items: Sequence[int],
+    indexes: Sequence[int],
     judged: Sequence[Category],
     ratings: Ratings,
     measure: Callable[[Category, Sequence[Category]], float],
 ) -> tuple[float, float, Floats]:
-    """Compare how often the judge, and how often the annotator, is at least as close to the others."""
+    """Compare the judge and an annotator on the items at these indexes, by their closeness to the others' labels.
+
+    Returns the share of items on which the judge is at least as close, that on which the annotator is, and for each
+    item the annotator's advantage: 1, 0 or -1.
+    """
     import numpy as np
 
     judge, person = [], []
-    for at in items:
-        others = [label for rater, label in ratings[at].items() if rater != name and label is not None]
-        scores = measure(judged[at], others), measure(ratings[at][name], others)
+    for index in indexes:
+        others = [label for rater, label in ratings[index].items() if rater != name and label is not None]
+        scores = measure(judged[index], others), measure(ratings[index][name], others)
         # A tie counts for both, so the two shares may add up to more than 1.
         judge.append(scores[0] >= scores[1])
         person.append(scores[1] >= scores[0])
     advantage = np.array(person, dtype=float) - np.array(judge, dtype=float)
-    return sum(judge) / len(items), sum(person) / len(items), advantage
+    return sum(judge) / len(indexes), sum(person) / len(indexes), advantage
 
 
 def _test(advantage: Floats, epsilon: float) -> float:

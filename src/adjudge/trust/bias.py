@@ -144,6 +144,7 @@ _Sides = tuple["Floats", "Floats"]
 
 
 def _read_sides(judged: Sequence[float], truth: Sequence[float], properties: Mapping[str, PropertyValues]) -> _Sides:
+    """Check scores and properties, and return the scores of judge and people as arrays."""
     import numpy as np
 
     if len(judged) != len(truth):
@@ -162,7 +163,7 @@ def _read_sides(judged: Sequence[float], truth: Sequence[float], properties: Map
 
 
 def _divide(name: str, values: PropertyValues) -> list[tuple[str, list[bool]]]:
-    """The kinds of a property, each with which items are of it."""
+    """Divide items into the kinds of a property: the name of each, and which items are of it."""
     if not any(isinstance(value, bool | str) for value in values):
         return _divide_numbers(name, [value for value in values if not isinstance(value, str)])
     if len({type(value) for value in values}) > 1:
@@ -173,7 +174,10 @@ def _divide(name: str, values: PropertyValues) -> list[tuple[str, list[bool]]]:
 
 
 def _divide_numbers(name: str, values: Sequence[float]) -> list[tuple[str, list[bool]]]:
-    """Quarters of the items; equal numbers are in one, so there may be fewer."""
+    """Divide items into quarters by a number: the name of each, and which items are in it.
+
+    Equal numbers are in one, so there may be fewer than four.
+    """
     import numpy as np
 
     for value in values:
@@ -200,6 +204,7 @@ def _compare(
     sides: _Sides,
     clusters: tuple[NDArray[np.int64], int] | None,
 ) -> BiasKind:
+    """Compare judge and people on the items of one kind with all others."""
     judged, truth = sides
     errors = judged - truth
     number = int(inside.sum())

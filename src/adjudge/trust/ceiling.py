@@ -136,6 +136,7 @@ PairItems = tuple["NDArray[np.int64]", "NDArray[np.int64]"]
 
 
 def _find_pairs(coded: CodedRatings) -> Mapping[tuple[int, int], PairItems]:
+    """Find, for each two raters, the items that both rated, and for each of these the cell of their table."""
     import numpy as np
 
     number = len(coded.categories)
@@ -174,6 +175,7 @@ class _Drawing:
     resamples: int
 
     def estimate_pairs(self, pairs: Sequence[PairItems]) -> tuple[Estimate, Estimate]:
+        """Estimate the mean agreement of pairs of raters, and the mean of Cohen's kappa."""
         import numpy as np
         from scipy.sparse import csr_array
 

@@ -364,6 +364,7 @@ def _measure_apart(totals: Floats, values: Floats, scale: Scale) -> Floats:
 
 
 def _read_values(categories: Sequence[Category], scale: Scale) -> Floats:
+    """Return the place of each category, or on a scale of numbers its number, in a unit that no square overflows."""
     import numpy as np
 
     if scale in {"nominal", "ordinal"}:

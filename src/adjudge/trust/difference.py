@@ -103,6 +103,7 @@ class PairedTally:
         )
 
     def _test(self) -> tuple[float | None, str]:
+        """Compute the p-value that nothing changed, and name the test; ``None`` where no pair differs."""
         if not self._differing:
             return None, "exact"
         if self._differing <= MOST_EXACT:
@@ -183,7 +184,7 @@ def find_paired_difference(gained: int, lost: int, of: int, *, level: float = LE
 def find_grouped_difference(
     differences: Sequence[int], groups: Sequence[Hashable], *, level: float = LEVEL
 ) -> tuple[float, float]:
-    """Return the same interval for cases that come in groups, such as answers to one question.
+    """Return the interval of ``find_paired_difference`` for cases that come in groups, such as answers to one question.
 
     ``differences`` are 1 for a case that was gained, -1 for one that was lost, and 0; ``groups`` names the group of
     each. The counts are divided by the design effect, and by the factor that Student's t adds for the number of
@@ -260,6 +261,7 @@ def find_stratified_difference(strata: Sequence[PairedCounts], *, level: float =
 
 
 def _find_bonett_price(gained: float, lost: float, of: float, level: float) -> tuple[float, float]:
+    """Find the limits of a paired difference by Bonett and Price, who add one to each changed cell."""
     number = of + 2
     won, missed = (gained + 1) / number, (lost + 1) / number
     middle, z = won - missed, NormalDist().inv_cdf((1 + level) / 2)

@@ -160,6 +160,7 @@ class _Estimate:
 
 
 def _estimate(whole: Floats, places: Floats, truth: Floats, *, level: float, quantile: float | None) -> _Estimate:
+    """Estimate the mean difference: that of what was judged, corrected by the labelled questions."""
     from scipy.special import stdtrit
 
     number = len(places)

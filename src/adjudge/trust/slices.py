@@ -143,6 +143,7 @@ def make_slices(
 def _test(
     right: Floats, inside: NDArray[np.bool_], clusters: tuple[NDArray[np.int64], int] | None, least: int
 ) -> float | None:
+    """Compute the p-value that the items of one kind are right as often as others; ``None`` where there are too few."""
     import numpy as np
     from scipy.stats import fisher_exact
 

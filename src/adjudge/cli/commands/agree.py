@@ -116,6 +116,7 @@ def _check(
 
 
 def _measure(source: Path, labels: list[Path] | None, judge: str | None, **options: object) -> tuple[Measurement, ...]:
+    """Measure the judge of a run, or judges whose verdicts are in a file."""
     from adjudge.measurement.decision import record_look
     from adjudge.measurement.measure import make_measurement
     from adjudge.measurement.verdict_file import measure_file

@@ -185,6 +185,7 @@ def _name_part(part: TextPart) -> str:
 
 
 def _list_facts(approval: Approval) -> Iterator[tuple[str, str]]:
+    """Yield the facts about a request, each with its name."""
     yield "approval", approval.id
     yield "state", approval.explain()
     yield "may decide", _describe_voters(approval)
@@ -204,7 +205,7 @@ def _list_facts(approval: Approval) -> Iterator[tuple[str, str]]:
 
 
 def _list_use(pending: PendingDecision | None) -> Iterator[tuple[str, str]]:
-    """The HTTP request that is held back, and whether the approval was used."""
+    """Yield, each with a name, the HTTP request that is held back, and when the approval was used."""
     if pending is None:
         return
     about = pending.decision.metadata
@@ -224,6 +225,7 @@ def _repeat_ledger(url: str | None) -> str:
 
 
 def _list_judgement(result: JudgeResult) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a judge's result, each with its name."""
     for criterion in result.criteria:
         score, needed = format_apart(criterion.score, criterion.threshold)
         score = "-" if criterion.score is None else score
@@ -532,6 +534,7 @@ def _decide(
     as_json: bool,
     answer: str = "",
 ) -> None:
+    """Cast a vote for the account of whoever runs the command, and print the request after it."""
     if not reason.strip():
         raise UsageError("--reason is empty; say why, so that an auditor can read it in a year")
     by = find_user()
@@ -601,6 +604,7 @@ async def _find_pending(approvals: Approvals, approval: Approval) -> PendingDeci
 
 
 def _print_approval(approval: Approval, pending: PendingDecision | None, place: LedgerPlace, *, as_json: bool) -> None:
+    """Print a request with what can be done about it."""
     if as_json:
         write_json(approval.to_dict())
         return

@@ -133,6 +133,7 @@ def _open(path: Path) -> ReplyCache:
 
 
 async def _explain_all(session: Session, cache: ReplyCache | None) -> tuple[int, list[dict[str, Any]]]:
+    """Explain the key of every request; return the exit status, and an explanation for each request."""
     from adjudge.judges.layers import wrap_models
     from adjudge.models.replies.cache import CachedModel
     from adjudge.models.replies.key import describe_call, make_call_key

@@ -173,6 +173,7 @@ def _check_only(judge: Judge, seat: SeatDiagnosis) -> SeatDiagnosis:
 
 
 def _count(seat: SeatDiagnosis, results: list[JudgeResult]) -> SeatDiagnosis:
+    """Count how a seat did on the planted contents: how often right, undecided, and what went wrong."""
     reasons = [result.undecided_because for result in results]
     # A judge in code is written for the criteria of its own rubric, and the planted one is not among them.
     expected_gap = "missing_criterion" if seat.in_code else None
@@ -201,7 +202,7 @@ def _count(seat: SeatDiagnosis, results: list[JudgeResult]) -> SeatDiagnosis:
 
 
 def _advise(seat: SeatDiagnosis, bare: SeatDiagnosis) -> SeatDiagnosis:
-    """The same questions without the token tell a judge that cannot copy it from one that cannot write the form."""
+    """Add the advice to leave out the token to a seat's trouble, if more replies can be read without it."""
     if bare.readable <= seat.readable:
         return seat
     advice = (
@@ -400,7 +401,7 @@ async def _examine(name: str, named_in: Path | None, config: Config, limit: floa
 
 
 def _list_rubric_hosts(config: Config) -> tuple[list[str], list[str]]:
-    """The hosts of models that the configuration's rubrics name, and the rubrics that cannot be read."""
+    """List the hosts of models that the configuration's rubrics name, and the rubrics that cannot be read."""
     hosts: list[str] = []
     troubles: list[str] = []
     for name in config.rubrics:
@@ -436,6 +437,7 @@ def _find_place(address: str) -> str:
 
 
 def _to_dict(report: Diagnosis) -> dict[str, Any]:
+    """Write the diagnosis as plain data, for ``--json``."""
     return {
         "schema": "adjudge/doctor/1",
         "config": str(report.config.path) if report.config.path else None,
@@ -484,6 +486,7 @@ def _mention_functions(report: Diagnosis) -> str:
 
 
 def _print(report: Diagnosis) -> None:
+    """Print the diagnosis."""
     print_line(f"configuration: {report.config.path or 'none (no adjudge.toml here)'}")
     print_line(f"keys set: {', '.join(find_keys()) or 'none'}")
     print_line(f"hosts this can contact: {', '.join(report.hosts) or 'none'}{_mention_functions(report)}")

@@ -93,6 +93,7 @@ def forget_all(
 async def _forget(
     order: Order, config: Config, url: str | None, key: str | None, named: Places, *, dry_run: bool
 ) -> ForgetReport:
+    """Forget in all places that the configuration and the command line name."""
     configured = list_configured(config)
     folders = _unite(named.runs, configured["runs"])
     places = replace(
@@ -181,6 +182,7 @@ def _describe_deleted(report: ForgetReport) -> Iterator[str]:
 
 
 def _describe_look(report: ForgetReport) -> Iterator[str]:
+    """Yield lines on the texts that a person has to look at."""
     if not report.look:
         return
     count = len(report.look)

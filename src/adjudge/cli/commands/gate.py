@@ -295,6 +295,7 @@ def resume(
 async def _resume(
     part: str, path: str | None, texts: dict[str, str], config: Config, recorder: CommandRecorder, *, wait: bool
 ) -> Decision:
+    """Resume a decision that waited for people, with the texts that were given."""
     ledger = recorder.ledger
     assert ledger is not None  # noqa: S101 - for the type checker; the caller opened it
     async with AsyncExitStack() as stack:

@@ -101,6 +101,7 @@ def _take_standard_output() -> int:
 async def _answer(
     harness: Harness, path: Path, digest: str | None, *, managed: bool, allow_python: bool
 ) -> dict[str, Any]:
+    """Answer the event on standard input, here or by the server that the configuration names."""
     from adjudge.config.hook import OpenedHook, check_outside, read_bound_config
     from adjudge.harness.events import CallEvent, RanEvent, read_event
     from adjudge.harness.hook_client import LARGEST_EVENT
@@ -215,6 +216,7 @@ def _show_difference(before: str, after: str, place: Path) -> None:
 
 
 def _explain_place(harness: str, config: Path, *, managed: bool) -> None:
+    """Write what an installed hook is worth where it stands, and what to do next."""
     from adjudge.config.hook import find_project
 
     if managed:

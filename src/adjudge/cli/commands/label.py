@@ -119,6 +119,7 @@ def _check_begun(source: str, store: Path | None) -> None:
 
 
 def _import(queue: LabelQueue, path: Path, label_map: str | None, rater: str | None) -> None:
+    """Import a file of labels into the queue, and print what was left out of it and why."""
     from adjudge.dataset.label_file import load_labels
     from adjudge.dataset.label_map import parse_label_map
 
@@ -308,6 +309,7 @@ class LabelScreen:
         self._work.message = "a text answers nothing; c writes a comment; Esc gives the keys back" * self._ignores
 
     def _comment(self) -> None:
+        """Ask for a comment in the last line of the screen."""
         columns, rows = self._measure()
         write_screen(f"\x1b[{rows};1H\x1b[2K\x1b[?25h\x1b[?2004l")
         self._types = True
@@ -341,6 +343,7 @@ class LabelScreen:
             self._draw()
 
     def _draw(self) -> None:
+        """Draw the screen: progress, the page of the case, and the keys."""
         columns, rows = self._measure()
         if self._pages is None or self._size != (columns, rows):
             self._pages = self._make_pages(columns)

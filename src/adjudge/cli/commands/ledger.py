@@ -378,6 +378,7 @@ def _draw(entries: list[Entry]) -> None:
 
 
 def _print_verification(verification: Verification) -> None:
+    """Print what verifying a ledger found."""
     if verification.valid:
         print_line(f"in order: {verification.entries} entries, up to {verification.head}")
     else:
@@ -513,6 +514,7 @@ def _print(audit: AuditEntry, *, as_json: bool, quiet: bool) -> None:
 
 
 def _draw_audit(audit: AuditEntry) -> None:
+    """Draw an audit as tables."""
     colours = {"unqualified": "green", "qualified": "yellow", "adverse": "red", "disclaimer": "yellow"}
     facts = make_table("", ("audit", ""))
     add_row(facts, "opinion", audit.explain(), style=colours[audit.opinion])

@@ -80,6 +80,7 @@ def _describe(monitor: Monitor) -> dict[str, object]:
 
 
 def _draw(monitors: list[Monitor]) -> None:
+    """Print each monitor in a sentence, and on a terminal as a table."""
     for each in monitors:
         print_line(f"{each.explain()}.")
         if each.advice:

@@ -174,6 +174,7 @@ async def _call_one(entry: ProbeBaseline, tool: Tool, timeout: float) -> _Call:
 
 
 def _write_baselines(file: ProbeFile, outputs: dict[str, Any], broken: dict[str, str], *, as_json: bool) -> int:
+    """Write outputs as baselines into the file, print the change, and return the exit status: 1 if any is missing."""
     text = render_outputs(file, outputs) if outputs else file.text
     if text != file.text:
         replace_file(file, text)

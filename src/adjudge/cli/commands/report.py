@@ -216,6 +216,7 @@ def _write_comment(summary: Report, path: str | None, top: int | None, needed: f
 
 
 def _find_status(summary: Report, fail_under: float | None) -> int:
+    """Find the exit status of ``--fail-under``: an unfinished run, or one with nothing judged, does not reach it."""
     if fail_under is None:
         return DONE
     if not summary.judgements:

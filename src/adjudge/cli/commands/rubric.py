@@ -108,7 +108,7 @@ def show_schema() -> None:
 
 
 def _read_configured(config: Config) -> tuple[dict[str, Rubric], int]:
-    """The configuration's own rubrics that can be read, and the status that those deserve which cannot."""
+    """Read the configuration's rubrics; return those that can be read, and the exit status: 2 if some cannot."""
     rubrics: dict[str, Rubric] = {}
     status = 0
     for name in config.rubrics:

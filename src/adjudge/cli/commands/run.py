@@ -468,6 +468,7 @@ def _format_share(share: Share) -> str:
 
 
 def _note_what_is_missing(done: Run) -> None:
+    """Write to standard error what a reader of the figures has to know: budget, undecided cases, skipped rows."""
     if brought := done.manifest.get("own"):
         for sentence in describe_case_terms(brought, read_terms(done.manifest).needed):
             note(sentence)

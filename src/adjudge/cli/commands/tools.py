@@ -100,6 +100,7 @@ def _is_undecided(verdict: CreationVerdict) -> bool:
 
 
 async def _review_all(judge: Any, items: Sequence[InputItem], concurrency: int) -> list[Reviewed]:
+    """Review all candidates, several at once; ``None`` beside one that could not be read."""
     from adjudge.tools.review import EmergentJudge
 
     reviewer = EmergentJudge(judge)

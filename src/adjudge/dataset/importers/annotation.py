@@ -138,11 +138,12 @@ class _CaseReader:
             elif is_part is not None and is_part(row):
                 add_note(self.notes, "span within another span of the file, which is part of that one's case")
             else:
-                yield number, self._make_row(row)
+                yield number, self._make_case_row(row)
         if self.name is not None and not self.labelled:  # most often a slip
             add_note(self.notes, f"nobody annotated anything under the name {show(self.name)}, so no case has a label")
 
-    def _make_row(self, raw: Mapping[str, Any]) -> Mapping[str, Any] | UsageError:
+    def _make_case_row(self, raw: Mapping[str, Any]) -> Mapping[str, Any] | UsageError:
+        """Make the row of a case from an item of the tool; an item that cannot be one is returned as its error."""
         try:
             row = self.tool.open(raw, self.notes)
             if row is None:
@@ -247,6 +248,7 @@ class _LabelReader:
                 yield label
 
     def _make_label(self, rater: str, annotation: Annotation) -> Label | UsageError | None:
+        """Make a label of an annotation: ``None`` with a note for one that says nothing, an error for a wrong one."""
         name = flatten(annotation.name, 80)
         try:
             value = read_value(annotation, self.label_map)

@@ -94,6 +94,7 @@ class _Translator:
         return UsageError(f"the pattern {quote(self.pattern)} {reason}")
 
     def _translate_other(self, char: str) -> str:
+        """Translate a character outside a class and without a backslash, and what belongs to it."""
         if char == ".":
             return _DOT
         if char in "*+?|()^$":
@@ -120,6 +121,7 @@ class _Translator:
         return f"(?P<{named[1]}>"
 
     def _translate_escape(self, letter: str, *, inside: bool) -> str:
+        """Translate the escape of a letter, inside a class or outside; raise for one that RE2 reads otherwise."""
         if letter == "s":
             return _BLANK if inside else f"[{_BLANK}]"
         if letter == "S":

@@ -113,6 +113,7 @@ def _check_whole(content: bytes, member: zipfile.ZipInfo) -> bytes:
 
 
 def _unpack(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """Unpack a sample of a log, also one packed with Zstandard, to at most one byte more than its stated size."""
     if member.compress_type not in _METHODS:  # each has errors of its own
         raise UsageError(f"the sample {show(member.filename)} is compressed as no log is; {_CONVERT}")
     most = member.file_size + 1
@@ -261,7 +262,7 @@ def _read_cases(name: str, reading: _Reading) -> Iterator[Row]:
         try:
             if isinstance(sample, UsageError):
                 raise sample
-            yield number, _make_row(sample, reading, str(number))
+            yield number, _make_case_row(sample, reading, str(number))
         except UsageError as error:
             yield number, error
 
@@ -279,6 +280,7 @@ def _list_samples(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
 
 
 def _read_json(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
+    """Yield the samples of a data set or a log that is one JSON document, or what is wrong with each."""
     if Path(name).is_file() and Path(name).stat().st_size > LARGEST_JSON:
         raise UsageError(
             f"{name} is larger than {LARGEST_JSON // 1_000_000} MB; write a data set as JSON lines, and a log with "
@@ -324,7 +326,8 @@ def _open_texts(row: Mapping[str, Any], form: str) -> Mapping[str, Any] | UsageE
     return sample
 
 
-def _make_row(sample: Mapping[str, Any], reading: _Reading, place: str) -> dict[str, Any]:
+def _make_case_row(sample: Mapping[str, Any], reading: _Reading, place: str) -> dict[str, Any]:
+    """Make the row of a case from a sample: what was mapped first, then what Inspect has it under."""
     row, used = select_mapped(sample, reading.spec)
     notes = reading.notes
     task = _find_task(sample, row)

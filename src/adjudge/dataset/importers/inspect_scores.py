@@ -63,6 +63,7 @@ def _list_edits(score: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _read_values(values: Mapping[str, Any], notes: Notes) -> Iterator[tuple[str, Verdict]]:
+    """Yield each rater with their verdict; what is none is noted and left out."""
     for rater, value in values.items():
         verdict = read_verdict(value)
         if verdict is None:
@@ -111,6 +112,7 @@ def load_ratings(path: str) -> Ratings:
 
 
 def _list_records(path: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the score records of a file."""
     form, gz = find_format(path, None)
     if form == "jsonl":
         for line, row in read_rows(path, form, None, gz=gz):

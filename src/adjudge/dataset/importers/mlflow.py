@@ -74,6 +74,7 @@ def _unwrap_trace(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _open_trace(info: Mapping[str, Any], trace_data: Any) -> dict[str, Any]:
+    """Make a case of a trace, from the inputs and outputs of its root span."""
     name = _find_name(info)
     state = info.get("state") or info.get("status")
     if state not in ("OK", None):
@@ -186,6 +187,7 @@ def _read_feedback(assessment: Mapping[str, Any], trace: str | None, root: str |
 
 
 def _open_record(row: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
+    """Make a case of a record of a data set."""
     inputs, outputs = unwrap_single(row["inputs"]), row.get("outputs")
     expected = row.get("expectations")
     expected = expected if isinstance(expected, dict) else {}

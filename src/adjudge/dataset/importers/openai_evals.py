@@ -90,6 +90,7 @@ def _read_document(name: str) -> Any:
 
 
 def _list_rows(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
+    """Yield the items of an export, of output items or of a log, or what is wrong with each."""
     form, gz = find_format(name, None)
     if form == "jsonl":
         rows = (row for _, row in read_rows(name, form, None, gz=gz))
@@ -130,6 +131,7 @@ def _find_rows(document: Any) -> list[Any] | None:
 
 
 def _read_cases(name: str, field_options: Fields, suite: Graders, label_map: LabelMap, notes: Notes) -> Iterator[Found]:
+    """Yield the case of each item behind its number, or what is wrong with it."""
     first: str | None = None
     for number, row in enumerate(_list_rows(name), 1):
         if isinstance(row, UsageError):
@@ -159,6 +161,7 @@ class _Item:
 
 
 def _read_item(row: Mapping[str, Any], number: int) -> _Item:
+    """Read an item: its variables, the model's sample, and the parts of the case that it names."""
     variables = row.get("item", row.get("datasource_item"))
     if not isinstance(variables, dict):
         has = list_names(row)
@@ -218,6 +221,7 @@ def _join_messages(messages: list[Any]) -> str | None:
 
 
 def _make_case(eval_item: _Item, field_options: Fields, suite: Graders, label_map: LabelMap, notes: Notes) -> Case:
+    """Make the case of an item: mapped fields first, then the graders', then all variables that are left."""
     if suite.evaluation is not None and eval_item.row.get("eval_id", suite.evaluation) != suite.evaluation:
         raise UsageError(
             f"the item belongs to the eval {show(eval_item.row['eval_id'])}, "

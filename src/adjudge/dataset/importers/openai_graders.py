@@ -124,7 +124,10 @@ def apply_graders(graders: Graders, item: Mapping[str, Any], *, answer: str) -> 
 
 
 def _find_scale(graders: Graders) -> tuple[float, float]:
-    """Find the scale of the first grader with a score: a rubric has one scale."""
+    """Find the scale, from least to most, of the first grader with a score: a rubric has one scale.
+
+    0 to 1 without such a grader.
+    """
     for grader in graders.graders:
         if grader.get("type") == "score_model":
             return _read_range(grader)
@@ -132,6 +135,7 @@ def _find_scale(graders: Graders) -> tuple[float, float]:
 
 
 def _read_range(grader: Mapping[str, Any]) -> tuple[float, float]:
+    """Read the least and the most of a grader's scale; 0 and 1 if it has none."""
     limits = grader.get("range")
     if limits is None:
         return (0.0, 1.0)
@@ -168,6 +172,7 @@ class _Maker:
         raise UsageError(_REASONS.get(str(kind), "this type is not known here"))
 
     def _make_check(self, grader: Mapping[str, Any], name: str) -> Criterion:
+        """Make the criterion for a string check, which a rule decides."""
         operation, sides = grader.get("operation"), [grader.get("input"), grader.get("reference")]
         if not isinstance(operation, str) or operation not in _OPERATIONS:
             raise UsageError(f"the operation {show(operation)} is not known here")

@@ -50,7 +50,7 @@ def _check_result(result: Any) -> Mapping[str, Any] | UsageError:
 def open_result(
     result: Mapping[str, Any],
 ) -> tuple[dict[str, Any], Mapping[str, Any], dict[str, Any], Mapping[str, Any]]:
-    """Open a result: the test with its answer, its variables, the parts of the case that are known, and measures.
+    """Open a result: return its test, its variables, the known parts of the case, and its measures.
 
     A result without an answer is an error: judged as an empty one, a rubric that only forbids things would pass it.
     """
@@ -144,6 +144,7 @@ def import_promptfoo(
 
 
 def _read_cases(name: str, suite: _Suite) -> Iterator[NumberedCase]:
+    """Yield the cases of each test behind its number, one for each combination of its variables, or its error."""
     number = 0
     for test in _list_items(Path(name)):
         number += 1
@@ -327,6 +328,10 @@ def _fill_in(value: Any, variables: Mapping[str, Any], used: set[str]) -> Any:
 
 
 def _choose_content(test: Mapping[str, Any], others: dict[str, Any], notes: Notes) -> tuple[Any, dict[str, Any]]:
+    """Choose the content of a case, and return it with the variables that are left for its context.
+
+    It is the test's answer; without one, the variables themselves, of which none is left then.
+    """
     if test.get("providerOutput") is not None:
         return test["providerOutput"], others
     if not others:

@@ -295,6 +295,7 @@ class _Maker:
         )
 
     def _make_rule(self, assertion: Mapping[str, Any]) -> dict[str, Any]:
+        """Make the rule for an assertion, as data; raise ``UsageError`` with the reason for one that is not applied."""
         stated = str(assertion.get("type"))
         kind = stated.removeprefix("not-")
         if stated in _MEASURES and stated in self.names.recorded:
@@ -353,6 +354,7 @@ class _Maker:
         return value
 
     def _make_worded(self, kind: str, name: str, entry: _Entry) -> Criterion:
+        """Make the criterion for an assertion that a model scores."""
         least = entry.least
         if least is None:
             least = read_threshold(entry.assertion.get("threshold"))
@@ -389,6 +391,7 @@ class _Maker:
         return words
 
     def _read_sentence(self, value: Any) -> str:
+        """Read the sentence of an assertion, from a file or with its variables filled in."""
         if _is_code(value):
             raise UsageError(_CODE)
         from_file = isinstance(value, str) and value.startswith("file://")

@@ -1,4 +1,7 @@
-"""The rule that says what a line of code in a suite says, where there is one. The code is read, and never run."""
+"""The rule that says what a line of code in a suite says, where there is one. The code is read, and never run.
+
+It is only suggested: what becomes of such an assertion is decided in ``promptfoo_assertions.py``.
+"""
 
 from __future__ import annotations
 

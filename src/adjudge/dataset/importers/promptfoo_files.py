@@ -153,6 +153,7 @@ def list_tests(path: Path, document: Any) -> Found:
 
 
 def _list_configured(files: Files, path: Path, document: Mapping[str, Any]) -> Found:
+    """Yield the tests of a configuration with its defaults: its own, and those of its scenarios."""
     base = resolve_reference(document, document.get("defaultTest") or {})
     if isinstance(base, str):
         base = files.read_one(base)

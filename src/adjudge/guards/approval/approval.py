@@ -67,6 +67,10 @@ class Vote:
         return write_record(self)
 
 
+NO_PLACE = 0
+"""A place where no entry of a ledger stands, for what is not recorded yet: a ledger counts from 1."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Approval:
     """A request for approval in its current state: the question, the approvers, the votes and the outcome."""

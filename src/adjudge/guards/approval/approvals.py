@@ -1,4 +1,8 @@
-"""Approvals: asking people, counting what they say, and recording every step."""
+"""Approvals: asking people, counting what they say, and recording every step.
+
+Whose vote counts, and what votes add up to, is decided in ``voting.py``; ``store.py`` has the transactions, and
+``request.py`` the terms of a request.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ from adjudge.errors import Argument, DecisionRefused, LedgerError, RefusedBecaus
 from adjudge.formats.arguments import check_choice, check_flag, check_label, check_seconds
 from adjudge.formats.plain import to_plain
 from adjudge.guards.approval.approval import (
+    NO_PLACE,
     STATUSES,
     Approval,
     OnExpiry,
@@ -38,9 +43,9 @@ from adjudge.guards.approval.pending import (
     list_unused,
     load_judged_with,
     load_pending,
+    make_pending_row,
     read_pending,
 )
-from adjudge.guards.approval.pending import make_row as make_pending_row
 from adjudge.guards.approval.queue import (
     QueueChoices,
     QueuedRequest,
@@ -62,7 +67,7 @@ from adjudge.guards.approval.request import (
     Terms,
     ask_first,
     check_answer,
-    check_words,
+    check_text_length,
     explain_first,
     make_approval,
     warns,
@@ -75,11 +80,11 @@ from adjudge.guards.approval.store import (
     count_open,
     explain_missing,
     find_ids,
-    find_kept_texts,
     find_over,
     find_requests,
     find_time,
     find_unconfirmed,
+    find_unforgotten,
     is_planted,
     list_places,
     load,
@@ -110,8 +115,11 @@ if TYPE_CHECKING:
     from adjudge.guards.monitor import Monitor
 
 
-def make_row(approval: Approval) -> dict[str, Any]:
-    """One override as a row of a data set; ``content`` is left out where it was not kept."""
+def make_override_row(approval: Approval) -> dict[str, Any]:
+    """Make a row of a data set of a request that people decided otherwise than the judge.
+
+    ``content`` is left out where it was not kept.
+    """
     names = ("result_id", "outcome", "judge", "score", "threshold", "gate", "execution", "closed_at", "override_seq")
     about: dict[str, Any] = {"approval": approval.id, "subject": approval.subject}
     about |= {name: to_plain(getattr(approval, name)) for name in names}
@@ -119,6 +127,7 @@ def make_row(approval: Approval) -> dict[str, Any]:
     row: dict[str, Any] = {"id": approval.id}
     if approval.content is not None:
         row["content"] = approval.content
+    # What they decided together, and each vote.
     row["label"] = approval.status == "approved"
     row["labels"] = {vote.by: vote.approved for vote in approval.votes}
     return row | {"metadata": {**to_plain(approval.metadata), **about}}
@@ -331,7 +340,7 @@ class Approvals:
         """
         name = read_name(by, "by")
         check_flag("approved", approved)
-        check_words("reason", reason, LONGEST_REASON)
+        check_text_length("reason", reason, LONGEST_REASON)
         check_answer(answer, approved=approved)
         if channel:
             check_label("channel", channel)
@@ -370,7 +379,7 @@ class Approvals:
         Raises ``DecisionRefused`` (``unauthorised``) for somebody who is none of the approvers.
         """
         name = read_name(by, "by")
-        check_words("text", text, LONGEST_REASON)
+        check_text_length("text", text, LONGEST_REASON)
         if not text.strip():
             raise UsageError("a comment needs a text: what the other approvers should know", argument="text")
         approval = await self._load(id)
@@ -445,12 +454,13 @@ class Approvals:
 
         Ids begin with the time, so their ends differ sooner. Raises ``UsageError`` if none matches, or more than one.
         """
-        check_words("an approval's id", part, 1_000)
+        check_text_length("an approval's id", part, 1_000)
         if len(part) < _SHORTEST_PART:
             raise UsageError(
                 f"an approval is named by its id, or {_SHORTEST_PART} characters or more of one, got {part!r}"
             )
         ids = await self._look_up(partial(find_ids, part=part.lower())) or []
+        # There are at most two, and one that equals the text is the first of them.
         if len(ids) > 1 and part.lower() not in ids:
             raise UsageError(f"approvals {ids[0]}, {ids[1]} and perhaps more have {part!r}; give more of the id")
         if not ids:
@@ -534,7 +544,7 @@ class Approvals:
         Requests whose time is over are left out, closed or not. ``after`` gives those with later ids alone; ``title``,
         ``agent``, ``customer`` and ``words`` as in ``find_requests``. Raises ``UsageError`` for what no store can hold.
         """
-        check_words("after", after, 1_000)
+        check_text_length("after", after, 1_000)
         filters = _read_filters(title=title, agent=agent, customer=customer, gate=gate, words=words)
         await self._notice_time()
         return tuple(await self._look_up(partial(read_queue, filters=filters, now=self._time(), after=after)) or ())
@@ -555,7 +565,7 @@ class Approvals:
         As ``list_queue`` in all else, and several times as fast: it tells nothing but the order. Call ``close_due``
         before.
         """
-        check_words("after", after, 1_000)
+        check_text_length("after", after, 1_000)
         filters = _read_filters(agent=agent, customer=customer, gate=gate, words=words)
         work = partial(read_places, filters=filters, reader=reader, order=order, now=self._time(), after=after)
         return tuple(await self._look_up(work) or ())
@@ -697,8 +707,8 @@ class Approvals:
         if row is None:
             return None
         entry = None
-        with suppress(UsageError):  # there is no such entry, or it cannot be read
-            entry = await self.ledger.read(approval.seq or 0)
+        with suppress(UsageError):  # there is no such entry, or it cannot be read; read_pending refuses the row then
+            entry = await self.ledger.read(approval.seq or NO_PLACE)
         stored = read_pending(row, approval, entry)
         closed_at = approval.closed_at
         if closed_at is None:
@@ -708,7 +718,7 @@ class Approvals:
 
     async def find_pending(self, key: str) -> str | None:
         """Find the id of the request whose pending decision has this digest of an idempotency key in its ``basis``."""
-        check_words("an idempotency key's digest", key, 1_000)
+        check_text_length("an idempotency key's digest", key, 1_000)
         with suppress(UsageError):  # there is no ledger yet, so nothing waits
             return await self._look_up(partial(find_by_key, key=key))
         return None
@@ -761,8 +771,9 @@ class Approvals:
         if self.keep_for is None:
             return 0
         before = self._time() - timedelta(seconds=self.keep_for)
+        # Another clock may stand at any other time than the entries' dates, so these then say nothing of what is due.
         recorded = before if self._shares_clock else None
-        ids = await self._look_up(partial(find_kept_texts, recorded=recorded, closed=before, most=most)) or []
+        ids = await self._look_up(partial(find_unforgotten, recorded=recorded, closed=before, most=most)) or []
         for ident in ids:
             await self._change(partial(ApprovalTransaction.forget, ident=ident))
         return len(ids)
@@ -774,7 +785,7 @@ class Approvals:
         always in ``metadata`` as ``subject``.
         """
         async for approval in self._walk(overrides=True):
-            yield make_row(approval)
+            yield make_override_row(approval)
 
     async def export_labels(self, path: str | os.PathLike[str]) -> int:
         """Write ``labels`` to a new file of JSON lines, and return how many there are.
@@ -868,7 +879,7 @@ class Approvals:
             after = approvals[-1].id
 
     async def _load(self, ident: str) -> Approval:
-        check_words("an approval's id", ident, 1_000)
+        check_text_length("an approval's id", ident, 1_000)
         approval = await self._look_up(partial(load, ident=ident))
         if approval is None:
             raise explain_missing(ident)
@@ -926,7 +937,7 @@ class Approvals:
 def _read_filters(*, words: str = "", **texts: str | None) -> RequestFilters:
     for name, text in texts.items():
         if text is not None:
-            check_words(name, text, 1_000)
+            check_text_length(name, text, 1_000)
     return RequestFilters(query=read_query(words), **texts)
 
 

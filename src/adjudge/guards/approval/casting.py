@@ -1,4 +1,7 @@
-"""A person's vote, checked the same way wherever it is given: on the page, over HTTP and on the command line."""
+"""A person's vote, checked the same way wherever it is given: on the page, over HTTP and on the command line.
+
+Whose vote counts is decided in ``voting.py``.
+"""
 
 from __future__ import annotations
 

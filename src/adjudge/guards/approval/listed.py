@@ -237,6 +237,7 @@ class _StoredRequest:
 
 
 def _read_entries(connection: Connection) -> _Entries:
+    """Read what the ledger says of all requests: of each its entry, its end, and which entries were erased."""
     from sqlalchemy import select
 
     table = make_ledger_table()
@@ -265,6 +266,7 @@ _READ_AT_ONCE = 50
 
 
 def _read_stored(connection: Connection) -> Sequence[_StoredRequest]:
+    """Read what the tables say of all requests, with their columns and approvers."""
     from sqlalchemy import select
 
     tables = make_tables().tables

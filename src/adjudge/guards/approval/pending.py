@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import LedgerError, RequestExists
-from adjudge.guards.approval.approval import Approval
+from adjudge.guards.approval.approval import NO_PLACE, Approval
 from adjudge.guards.approval.tables import PENDING, make_tables
 from adjudge.guards.approval_digest import CONTEXT
 from adjudge.guards.decision import Decision
@@ -60,7 +60,7 @@ class PendingRow:
         return digest_text(self.text)
 
 
-def make_row(ledger: Ledger, about: object, approval: Approval) -> PendingRow | None:
+def make_pending_row(ledger: Ledger, about: object, approval: Approval) -> PendingRow | None:
     """Make the row for a decision that a gate asks about; ``None`` when the request is about something else."""
     if not isinstance(about, Decision) or about.request is None or about.allowed:
         return None
@@ -169,7 +169,7 @@ def was_used(connection: Connection, approval: Approval) -> bool:
     later decision about the same content was erased, it may have been the one that used it, so the answer is yes.
     """
     table = make_ledger_table()
-    request = connection.execute(table.select().where(table.c.seq == (approval.seq or 0))).one_or_none()
+    request = connection.execute(table.select().where(table.c.seq == (approval.seq or NO_PLACE))).one_or_none()
     if request is None or (request.kind, request.subject) != ("approval.requested", approval.subject):
         raise LedgerError(f"the ledger does not confirm approval {approval.id}; `adjudge ledger verify` shows why")
     from sqlalchemy import select

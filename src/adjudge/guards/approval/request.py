@@ -203,7 +203,7 @@ def make_approval(
         )
     if audit:
         _check_audit(about)
-    check_words("message", message, LONGEST_TEXT)
+    check_text_length("message", message, LONGEST_TEXT)
     if not message.strip():
         raise UsageError("a request needs a message: what the people are asked", argument="message")
     if terms.first is not None and content is None:
@@ -263,7 +263,7 @@ def _digest(about: Decision, terms: Terms) -> str:
     )
 
 
-def check_words(name: str, text: object, longest: int) -> None:
+def check_text_length(name: str, text: object, longest: int) -> None:
     """Raise ``UsageError`` for a text that is too long, or that not every store can hold exactly."""
     if not isinstance(text, str):
         raise UsageError(f"{name} must be a text, got {type(text).__name__}", argument=name)

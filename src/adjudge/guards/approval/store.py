@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from adjudge.errors import LedgerError, RefusedBecause, UsageError
 from adjudge.formats.plain import to_plain
 from adjudge.formats.text import clean
-from adjudge.guards.approval.approval import Approval, Vote, expire, is_due
+from adjudge.guards.approval.approval import NO_PLACE, Approval, Vote, expire, is_due
 from adjudge.guards.approval.completeness import digest_recorded, digest_shown, find_gaps
 from adjudge.guards.approval.listed import (
     CLOSING_SCHEMA,
@@ -191,7 +191,7 @@ def _describe_request(approval: Approval) -> dict[str, Any]:
 
 def list_places(approval: Approval) -> list[int]:
     """List the entries that must be read to prove how a request ended."""
-    return [seq or 0 for seq in (approval.seq, *[vote.seq for vote in approval.votes], approval.closed_seq)]
+    return [seq or NO_PLACE for seq in (approval.seq, *[vote.seq for vote in approval.votes], approval.closed_seq)]
 
 
 def find_unconfirmed(approval: Approval, entries: Mapping[int, Entry]) -> str | None:
@@ -201,7 +201,7 @@ def find_unconfirmed(approval: Approval, entries: Mapping[int, Entry]) -> str | 
     what each said and how it ended count only as the ledger holds them.
     """
     terms = ("approvers", "required", "on_expiry", "expires_at", "created_at", "gate", "request")
-    request = entries.get(approval.seq or 0)
+    request = entries.get(approval.seq or NO_PLACE)
     about = (request.payload or {}).get("result") if request is not None else None
     is_same = isinstance(about, Mapping) and about.get("id") == approval.result_id
     if not is_same or not _confirms_fields(entries, approval.seq, "approval.requested", approval, terms):
@@ -225,7 +225,8 @@ def _confirms_fields(
 def _confirms(
     entries: Mapping[int, Entry], seq: int | None, kind: str, approval: Approval, expected: Mapping[str, Any]
 ) -> bool:
-    entry = entries.get(seq or 0)
+    """Return whether the entry at ``seq`` is of this kind, is about this approval, and has the expected members."""
+    entry = entries.get(seq or NO_PLACE)
     if entry is None or entry.payload is None or (entry.kind, entry.subject) != (kind, approval.subject):
         return False
     payload = entry.payload
@@ -514,7 +515,7 @@ def check_pending_vote(connection: Connection, approval: Approval, vote: Vote) -
     """
     table = make_ledger_table()
     kinds = ("approval.vote_pending", "approval.vote_withdrawn")
-    where = (table.c.subject == approval.subject) & table.c.kind.in_(kinds) & (table.c.seq >= (vote.seq or 0))
+    where = (table.c.subject == approval.subject) & table.c.kind.in_(kinds) & (table.c.seq >= (vote.seq or NO_PLACE))
     is_given, answer = False, ""
     for row in connection.execute(table.select().where(where).order_by(table.c.seq)):
         payload = None if row.payload is None else json.loads(row.payload)
@@ -557,7 +558,7 @@ def read_shown(connection: Connection, approval: Approval) -> str | None:
 
     table = make_ledger_table()
     kind = AUDIT_REQUESTED if approval.audit else "approval.requested"
-    where = (table.c.seq == (approval.seq or 0)) & (table.c.kind == kind)
+    where = (table.c.seq == (approval.seq or NO_PLACE)) & (table.c.kind == kind)
     payload = connection.execute(select(table.c.payload).where(where)).scalar_one_or_none()
     members = json.loads(payload) if payload is not None else {}
     # Title, tool and declared effects are read from them, and the digest does not cover them. Compared as an entry has
@@ -606,7 +607,10 @@ def load_many(
     overrides: bool = False,
     approver: str | None = None,
 ) -> list[Approval]:
-    """Load the next requests in the order in which they were made; with ``approver``, those that ask somebody."""
+    """Load the next requests behind ``after``, in the order in which they were made.
+
+    ``statuses``, ``overrides`` and ``approver`` each limit them if given.
+    """
     table = _approvals()
     statement = table.select().where(table.c.id > after).order_by(table.c.id).limit(PAGE)
     if statuses is not None:
@@ -764,17 +768,22 @@ def find_due(connection: Connection, now: datetime) -> list[str]:
     return list(connection.execute(select(table.c.id).where(where).order_by(table.c.id)).scalars())
 
 
-def find_kept_texts(
+def find_unforgotten(
     connection: Connection, *, recorded: datetime | None, closed: datetime, most: int | None
 ) -> list[str]:
-    """Find the ids of requests that were closed before a time and have their texts still, the first to be closed first.
+    """Find the ids of closed requests that still have their texts and are due to be forgotten, the first to end first.
 
-    Only ends that were ``recorded`` before a time are looked at; ``None`` looks at all.
+    Due is what was closed at ``closed`` or before, of which at most ``most`` are returned. With ``recorded``, only
+    closing entries of the ledger that are dated then or before are read, and ``most`` limits these too; give it only
+    where this program's clock dates the ledger, or requests that are due would be hidden. After that clock was set
+    back, an entry can be dated before the ``closed_at`` of its request. Such a request takes a place of ``most`` until
+    it is due itself, so others may be forgotten later for it, and none too early.
     """
     from sqlalchemy import select
 
     table, columns = _approvals(), make_column_tables().tables[ENTRY_COLUMNS]
-    # No request has an empty message but one that was forgotten; in a text the quotation marks have a backslash.
+    # A forgotten request is left with `"message": ""`, and no other has an empty message. A message that quotes this
+    # has its quotation marks escaped in the JSON of ``body``, so the pattern cannot match inside a text.
     kept = table.c.status.not_in(OPEN) & table.c.body.not_like('%"message": ""%')
     statement = select(table.c.id).join(columns, columns.c.approval == table.c.id)
     statement = statement.where(columns.c.kind.in_(("approval.closed", AUDIT_CLOSED)), kept).order_by(columns.c.seq)
@@ -797,7 +806,9 @@ def find_time(connection: Connection, approval: Approval, now: datetime) -> date
         return now if latest is None else max(now, datetime.fromisoformat(latest))
     moments = [(approval.seq, approval.expires_at), *[(vote.seq, vote.final_at) for vote in approval.pending_votes]]
     later = [(seq, moment) for seq, moment in moments if moment is not None and moment > now]
-    return max([now, *[moment for seq, moment in later if has_passed(connection, seq or 0, format_time(moment))]])
+    return max(
+        [now, *[moment for seq, moment in later if has_passed(connection, seq or NO_PLACE, format_time(moment))]]
+    )
 
 
 def find_passed(connection: Connection, now: datetime) -> list[str]:
@@ -816,7 +827,10 @@ def find_passed(connection: Connection, now: datetime) -> list[str]:
 
 
 def find_ids(connection: Connection, part: str) -> list[str]:
-    """Find the ids that are, begin or end like this; at most two, for what is not unique is of no use."""
+    """Find the ids that equal, begin or end with a text, the equal one first.
+
+    At most two, for what is not unique is of no use.
+    """
     from sqlalchemy import select
 
     table = _approvals()

@@ -36,6 +36,7 @@ def make_tables() -> MetaData:
 
 
 def _add_requests(tables: MetaData) -> None:
+    """Add the table of requests."""
     from sqlalchemy import Column, Index, Integer, Table, Text
 
     # What is looked for has a column; the rest is the request as its to_dict writes it, without the votes.
@@ -54,6 +55,7 @@ def _add_requests(tables: MetaData) -> None:
 
 
 def _add_votes(tables: MetaData) -> None:
+    """Add the table of votes that count."""
     from sqlalchemy import Column, ForeignKey, Integer, Table, Text
 
     Table(
@@ -71,6 +73,7 @@ def _add_votes(tables: MetaData) -> None:
 
 
 def _add_pending_votes(tables: MetaData) -> None:
+    """Add the table of votes that can still be taken back."""
     from sqlalchemy import Column, Integer, Table, Text
 
     # In a table of their own, votes that can still be taken back count nowhere.
@@ -89,6 +92,7 @@ def _add_pending_votes(tables: MetaData) -> None:
 
 
 def _add_pending_decisions(tables: MetaData) -> None:
+    """Add the table of pending decisions of gates."""
     from sqlalchemy import BigInteger, Column, Integer, Table, Text
 
     Table(
@@ -107,6 +111,7 @@ def _add_pending_decisions(tables: MetaData) -> None:
 
 
 def _add_columns(tables: MetaData) -> None:
+    """Add the tables by which requests are found: their columns, and whom they ask."""
     from sqlalchemy import Column, Index, Table, Text
 
     # Derived from the ledger's entry of each request (listed.py), so that a list reads only what it shows.

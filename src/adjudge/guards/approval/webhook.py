@@ -259,6 +259,7 @@ class DeliveryQueue:
         return problem
 
     async def _post(self, ident: str, body: bytes) -> tuple[int, Mapping[str, str]]:
+        """Post one notification, signed at this moment, and return the status and the headers of the answer."""
         # One try, and not the transport's own retries: each is signed anew, since a receiver refuses what was signed
         # long ago, and how many there are is said by the webhook.
         stamp = str(int(time.time()))
@@ -274,6 +275,7 @@ class DeliveryQueue:
 
 
 def _check_url(url: object) -> None:
+    """Raise ``UsageError`` for an address that no webhook can have; it is not quoted, since it may hold a secret."""
     try:
         parts = urlsplit(url) if isinstance(url, str) and url.isprintable() and " " not in url else None
         host, _ = (parts.hostname or "", parts.port) if parts is not None else ("", None)  # a bad port raises as well

@@ -2,6 +2,8 @@
 
 The file is read anew for every result, because it may be deleted or replaced while the gate is in use. If something is
 wrong with it, people are asked; no exception is raised.
+
+Whether a certificate is enough for a result is decided in ``qualification.py`` (``qualify``).
 """
 
 from __future__ import annotations
@@ -134,6 +136,7 @@ class CertificateDemand:
         return replace(qualification, unreleased=unreleased)
 
     async def _read_now(self) -> _Reading:
+        """Read the certificate as it is at this moment; bytes that have not changed are not parsed again."""
         source = self.terms.source
         if isinstance(source, Certificate):
             if self._read is None:

@@ -1,6 +1,8 @@
 """From observing to enforcing: a gate that enforces from its first certified result on, and never observes again.
 
 That it has enforced is an entry of the ledger, so that every process, and a gate that is made anew, knows it.
+
+Which result is certified is decided in ``qualification.py``.
 """
 
 from __future__ import annotations

@@ -116,6 +116,7 @@ def _find_owner(function: Callable[..., Any], signature: inspect.Signature) -> f
 
 
 def _check_function(function: Callable[..., Any], trusted: frozenset[str]) -> None:
+    """Raise ``UsageError`` for a function that cannot be guarded, or has no parameter that ``trusted`` names."""
     where = f"an input firewall cannot guard {getattr(function, '__qualname__', function)!r}"
     if isinstance(function, staticmethod | classmethod):
         raise UsageError(f"{where}: put the guard below @{type(function).__name__}")

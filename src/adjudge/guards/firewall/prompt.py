@@ -94,16 +94,20 @@ class SortedRules(NamedTuple):
     allowed: tuple[str, ...]
     rejected: tuple[RejectedRule, ...]
     decided_by: DecidedBy
+    """``policy`` where a judge was unreliable, whatever the chain decided; else who decided for the chain."""
 
 
 def sort_rules(rules: Sequence[str], chain: JudgeChain, result: JudgeChainResult, *, keep_rest: bool) -> SortedRules:
-    """Sort rules into allowed and rejected ones; whenever that cannot be known, all are rejected."""
+    """Sort the rules that were checked into allowed and rejected ones; where that cannot be known, all are rejected.
+
+    With ``keep_rest``, the rules that no judge rejected are kept (``drop_flagged``); else one rejection rejects all.
+    """
     unreliable = find_unreliable_judge(result)
     reasons = _collect_rejections(result, len(rules))
     reason_for_all = unreliable or _find_objection(rules, chain, result, reasons, keep_rest=keep_rest)
     decided_by: DecidedBy = "policy" if unreliable else result.decided_by
     if not reason_for_all:
-        reasons = _add_copies(rules, reasons)
+        reasons = _reject_duplicates(rules, reasons)
     rejected = [
         RejectedRule(index=index, rule=rule, reason=reasons.get(index) or reason_for_all)
         for index, rule in enumerate(rules, 1)
@@ -188,8 +192,8 @@ def _names_another(line: str, index: int) -> bool:
     return any(number != index for number in numbers)
 
 
-def _add_copies(rules: Sequence[str], reasons: dict[int, str]) -> dict[int, str]:
-    """Add to the rejected rules whatever reads the same as one of them: what is refused once is not kept as a copy."""
+def _reject_duplicates(rules: Sequence[str], reasons: dict[int, str]) -> dict[int, str]:
+    """Add, to the rejected rules and their reasons, each other rule that reads the same as a rejected one."""
     if not reasons:
         return reasons
     folded = [_fold(rule) for rule in rules]

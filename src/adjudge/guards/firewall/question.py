@@ -94,6 +94,7 @@ def _has_objection(members: Mapping[str, Any], name: str) -> bool:
 
 
 def _read_outcome(members: Mapping[str, Any], wording: Wording, *, objects: bool) -> bool:
+    """Read whether a reply calls the content safe; raise ``ReplyError`` for one that contradicts itself."""
     safe = read_flag(members) is True
     check_finite(members)
     check_flags(members, "passed" if safe else "failed", wording.properties)
@@ -112,6 +113,7 @@ def _read_list(members: Mapping[str, Any], name: str, read: Callable[[Mapping[st
 
 
 def _read_rule(entry: Mapping[str, Any]) -> tuple[int, str]:
+    """Read the number of a rejected rule, and the reason."""
     index = entry.get("index")
     if type(index) is not int:  # neither 1.5, nor true, nor "1": which rule was meant is not ours to guess
         raise ReplyError("unparseable", "an 'index' in the reply is not a whole number")

@@ -104,6 +104,7 @@ def read_entries(text: str, kind: Format, *, where: str) -> tuple[tuple[ProbeBas
 
 
 def _read_document(document: Any, place: Place) -> tuple[tuple[ProbeBaseline, ...], ProbeThresholds]:
+    """Read the probes and the thresholds of a file; two probes of one name are an error."""
     members = _check_keys(document, _KEYS, ("probes",), "a file of probes", place)
     if members.get("schema", SCHEMA) != SCHEMA:
         raise place.at("schema").error(f"this version reads {SCHEMA!r}, not {show(members['schema'])}")
@@ -123,6 +124,7 @@ def _read_document(document: Any, place: Place) -> tuple[tuple[ProbeBaseline, ..
 
 
 def _read_entry(entry: Any, shared: ProbeContract | None, place: Place) -> ProbeBaseline:
+    """Read a probe; ``shared`` is the contract of the file, for a probe without its own."""
     members = _check_keys(entry, _PROBE_KEYS, ("name", "input"), "a probe", place)
     for key in ("input", "expected"):
         try:
@@ -162,6 +164,7 @@ def _read_thresholds(thresholds: Any, place: Place) -> ProbeThresholds:
 def _check_keys(
     mapping: Any, keys: tuple[str, ...], needed: tuple[str, ...], kind: str, place: Place
 ) -> dict[str, Any]:
+    """Return a mapping that has all needed keys and no unknown one; else raise ``UsageError``."""
     if not isinstance(mapping, Mapping):
         raise place.error(f"must be a mapping with {' and '.join(needed or keys)}, got {show(mapping)}")
     for key in mapping:
@@ -259,6 +262,7 @@ def _render_json_outputs(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
 
 
 def _render_yaml_outputs(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
+    """Write outputs into the text of a YAML file, and leave everything else in it as it is."""
     import yaml
 
     # The loader that read the file: the one written in Python refuses texts that this one takes (`{q: When?}`). Both

@@ -3,6 +3,9 @@
 Frameworks run their hooks again when they resume, and say "approved" for reasons of their own. So the guard looks up
 whether this very call was checked before, believes only its own store, and answers everything that goes wrong with a
 refusal: most harnesses make the call when a hook raises, is late or says nothing.
+
+Which gate checks a tool is decided in ``patterns.py``, whether a run may go on after refusals in ``trust.py``, and what
+a gate answers in ``guards/gate.py``.
 """
 
 from __future__ import annotations
@@ -274,8 +277,13 @@ class ToolGuard(ReadOnly):
         For integrations that cannot recognise the call when it is repeated: they refuse such a tool, so that nobody is
         asked in vain.
         """
-        named = self._tools.find(tool, server)
-        return named is not None and isinstance(named[1], Gate) and can_repeat(named[1])
+        found = self._tools.find(tool, server)
+        if found is None:
+            return False
+        _, checker = found
+        # A gate of a guard that asks keeps pending decisions (see _check_gates), so this is: it asks, and does not only
+        # observe.
+        return isinstance(checker, Gate) and can_repeat(checker)
 
     async def wait(self, call: ToolCall, *, seconds: float, task: object = None) -> ToolVerdict:
         """Check a call, and if people have to decide, wait for them up to ``seconds``.
@@ -312,8 +320,8 @@ class ToolGuard(ReadOnly):
 
         For integrations that know a person by their sign-in, and take a vote of theirs.
         """
-        named = self._tools.find(tool, server)
-        store = named[1].pending_store if named is not None and isinstance(named[1], Gate) else None
+        found = self._tools.find(tool, server)
+        store = found[1].pending_store if found is not None and isinstance(found[1], Gate) else None
         return store if isinstance(store, Approvals) else None
 
     async def record_pass(self, call: ToolCall, verdict: ToolVerdict) -> None:
@@ -423,26 +431,27 @@ class ToolGuard(ReadOnly):
         return verdict if verdict or message is None else replace(verdict, message=message)
 
     async def _check_call(self, call: ToolCall, task: object, *, asks_anew: bool = True) -> ToolVerdict:
-        named = self._tools.find(call.tool, call.server)
-        if named is None:
+        found = self._tools.find(call.tool, call.server)
+        if found is None:
             return await self._record_refusal("not_listed", call, "no name of the guard's tools fits this one")
+        _, checker = found
         try:
             question = await self._read_call(call)
         except AdjudgeError as error:
             return await self._record_refusal("refused", call, f"the call cannot be read: {error}")
-        return await self._check_in_turn(call, question, named[1], task, asks_anew=asks_anew)
+        return await self._check_in_turn(call, question, checker, task, asks_anew=asks_anew)
 
     async def _check_content(self, gate: str, content: object, run: str) -> ToolVerdict:
         call = ToolCall(gate, {}, "", run)
-        named = self._tools.find(gate, None)
-        if named is None or not named[0].is_exact or not isinstance(named[1], Gate):
+        found = self._tools.find(gate, None)
+        if found is None or not found[0].is_exact or not isinstance(found[1], Gate):
             return await self._record_refusal("not_listed", call, "no gate of the guard has this name")
         try:
             about = {"tool": gate, "run_id": run, "kind": CONTENT}
             question = self._read_text(content, "content", about, run, label=gate)
         except AdjudgeError as error:
             return await self._record_refusal("refused", call, f"the content cannot be read: {error}")
-        return await self._check_in_turn(call, question, named[1], None)
+        return await self._check_in_turn(call, question, found[1], None)
 
     async def _check_in_turn(
         self,
@@ -462,6 +471,10 @@ class ToolGuard(ReadOnly):
     async def _check_question(
         self, call: ToolCall, question: _Question, checker: CallChecker | None, task: object, *, asks_anew: bool
     ) -> ToolVerdict:
+        """Check a call by the run's trust, by screens, and by the gate or other checker of its tool, in this order.
+
+        If not ``asks_anew``, a call that people were not asked about is refused and not judged.
+        """
         trust = await self._trust.read(call.run_id)
         for check in (self._check_trust, self._check_screens):
             refused = await check(trust, question, call)
@@ -569,6 +582,7 @@ class ToolGuard(ReadOnly):
             return await self._resume_or_judge(gate, question, task, asks_anew=asks_anew)
 
     async def _resume_or_judge(self, gate: Gate, question: _Question, task: object, *, asks_anew: bool) -> ToolVerdict:
+        """Answer a call by the approval of this very call, if there is one; else let the gate judge it."""
         approval_id, held = await self._find_latest(gate, question)
         before: dict[str, Any] = {}
         if approval_id is not None and gate.pending_store is not None:
@@ -596,15 +610,18 @@ class ToolGuard(ReadOnly):
         return await self._judge(gate, question, held, task, before)
 
     async def _find_latest(self, gate: Gate, question: _Question) -> tuple[str | None, HeldCall]:
-        """Find the latest request for approval of this call, or the number that its first one will have."""
+        """Find the latest request for approval of this call, and return it with the call under its number.
+
+        Without one, return ``None`` and the call under the number that its first request will have.
+        """
         held, approval_id = self._hold(question, 1), None
         while (found := await find_repeated(gate, held)) is not None:
             approval_id, held = found, replace(held, number=held.number + 1)
         return approval_id, held if approval_id is None else replace(held, number=held.number - 1)
 
     async def _is_open(self, call: ToolCall) -> bool:
-        named = self._tools.find(call.tool, call.server)
-        gate = None if named is None else named[1]
+        found = self._tools.find(call.tool, call.server)
+        gate = None if found is None else found[1]
         if not isinstance(gate, Gate) or gate.pending_store is None or not can_repeat(gate):
             return False
         try:
@@ -617,6 +634,7 @@ class ToolGuard(ReadOnly):
     async def _judge(
         self, gate: Gate, question: _Question, held: HeldCall, task: object, before: Mapping[str, Any]
     ) -> ToolVerdict:
+        """Let a gate judge a call, and answer by its decision; what people were asked about goes to people again."""
         # By this word people find the request that the agent speaks of.
         title, terms = question.label, {}
         if can_repeat(gate):
@@ -660,6 +678,7 @@ class ToolGuard(ReadOnly):
         run: str,
         task: object,
     ) -> ToolVerdict:
+        """Check an answer of the agent or a prompt; without a checker it is allowed."""
         if checker is None:
             return ToolVerdict("allow")
 
@@ -675,7 +694,10 @@ class ToolGuard(ReadOnly):
     def _read_text(
         self, value: object, kind: str, about: Mapping[str, Any], run: str, *, label: str | None = None
     ) -> _Question:
-        """Read what is no call into what is judged, shown and bound. Raises ``AdjudgeError``."""
+        """Read an answer, a prompt or other content as a question: what is judged, shown, and bound to an approval.
+
+        Raises ``AdjudgeError`` for what cannot be read.
+        """
         content = read_content(value, label=kind)
         return _Question(
             run_id=run,
@@ -689,8 +711,10 @@ class ToolGuard(ReadOnly):
         )
 
     async def _check_result(self, call: ToolCall, result: object) -> ToolVerdict:
-        named = self._tools.find(call.tool, call.server)
-        if self.results is None and not (named is not None and isinstance(named[1], ResultScreen)):
+        """Check what a tool returned, by the tool's own screen and the gate of results; without both it is allowed."""
+        found = self._tools.find(call.tool, call.server)
+        checker = None if found is None else found[1]
+        if self.results is None and not isinstance(checker, ResultScreen):
             return ToolVerdict("allow")  # nobody checks it, so it may be of any size and kind
         content: dict[str, Any] = {"tool": call.tool, **({} if call.server is None else {"server": call.server})}
         content["result"] = read_content(result, label="result")
@@ -703,7 +727,6 @@ class ToolGuard(ReadOnly):
             label=flatten(f"result of {call.tool}", 200),
             more={},
         )
-        checker = None if named is None else named[1]
         if isinstance(checker, ResultScreen):
             verdict = await self._record(question, await checker.screen_result(call, content["result"]))
             if not verdict:
@@ -823,6 +846,7 @@ def _check_gates(gates: Collection[Gate], unsafe: Collection[str]) -> None:
 
 
 def _list_risks(gate: Gate) -> list[tuple[str, str]]:
+    """List the options by which a gate could let a call pass unseen: the name of each, and how it is set."""
     risks = [("sample", f"sample={gate.sample:g}")] if gate.sample < 1 else []
     risks += [("on_undecided", "on_undecided='allow'")] if gate.on_undecided == "allow" else []
     risks += [("mode", f"mode={gate.mode!r}")] if gate.mode != "enforce" else []

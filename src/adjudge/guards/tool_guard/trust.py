@@ -71,7 +71,7 @@ class RunTrust:
         self.refusals = self.denials = self.unchecked = self.erased = 0
 
     def _is_refusal(self, entry: Entry) -> bool:
-        """Return whether a decision refuses its call for good: one that no judge could make does so the third time."""
+        """Return whether a decision refuses its call for good, as the third one does that no judge could make."""
         result = (entry.payload or {}).get("result")
         members = result if isinstance(result, dict) else {}
         if members.get("outcome") != "undecided" or members.get("undecided_because") == "tampering":

@@ -147,6 +147,7 @@ async def record_opinion(ledger: Ledger, audit: AuditEntry) -> int:
 
 
 def _make_basis(evidence: Evidence, verification: Verification, items: Sequence[JudgedItem]) -> AuditBasis:
+    """Make the basis of an audit: what was verified, looked at and counted."""
     lost = sum(each.code == "erased" and each.kind in {"result", "decision"} for each in evidence.list_loose())
     return AuditBasis(
         verified=verification.valid,
@@ -197,6 +198,7 @@ def _read_one(recorded: Mapping[str, Any] | None) -> JudgeResult | None:
 
 
 def _fits(value: object) -> bool:
+    """Return whether a value is small enough to be written again: in members, depth and length of its texts."""
     to_check: list[tuple[Any, int]] = [(value, 0)]
     count = 0
     while to_check:

@@ -374,6 +374,7 @@ def _check_time(moment: datetime) -> None:
 
 
 def _check_opinion(entry: AuditEntry) -> None:
+    """Raise ``UsageError`` for an opinion that neither the rule nor a named person with a reason gives."""
     is_given, rule_opinion = entry.opinion_by is not None, entry.computed_opinion
     if is_given != bool(entry.reason.strip()) or (entry.opinion_by is not None and not entry.opinion_by.strip()):
         raise UsageError("another opinion than the rule's needs both a person, opinion_by, and that person's reason")

@@ -32,6 +32,7 @@ def render_body(audit: AuditEntry) -> str:
 
 
 def _list_parts(audit: AuditEntry) -> Iterator[str]:
+    """Yield the headings and tables of an audit as Markdown."""
     # The word is one of four. Everything that anybody wrote stands in the cells of tables, where it begins no line.
     yield f"# Audit: {audit.opinion}"
     yield _render_table(("", ""), _list_facts(audit))
@@ -88,6 +89,7 @@ def _list_finding(finding: Finding) -> tuple[object, ...]:
 
 
 def _list_judged(judged: Judged) -> tuple[object, ...]:
+    """List the cells of a judged item."""
     outcome = f"{judged.outcome} ({judged.undecided_because})" if judged.undecided_because else judged.outcome
     score = "" if judged.score is None else format_score(judged.score)
     deciders = f"{judged.decided_by} ({judged.by})" if judged.by else judged.decided_by

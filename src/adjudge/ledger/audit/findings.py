@@ -127,6 +127,7 @@ def _is_answered(judged: JudgedItem) -> bool:
 
 
 def _explain(code: FindingCode, judged: JudgedItem) -> str:
+    """Explain a finding about an item in a sentence, with the rules that failed."""
     who = "a person" if "human" in judged.through else "a judge" if "judge" in judged.through else "a policy"
     decider = f"{who} ({', '.join(judged.by)})" if judged.by else who
     because = judged.facts.undecided_because or "no reason is recorded"

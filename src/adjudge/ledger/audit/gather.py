@@ -266,6 +266,10 @@ class Evidence:
             self._loose.append(Loose(code="vote_refused", seq=row[0], hash=row[8], kind=row[3], approval=approval))
 
     def _add_item(self, row: Row, payload: Mapping[str, Any]) -> None:
+        """Add an entry to the judged item that it is about, or count it among the others.
+
+        Of a row, 0 is the place, 3 the kind, 4 the subject and 8 the hash, as ``COLUMNS`` has them.
+        """
         about = _find_result(row[3], payload)
         judged = self._find_item(row, payload, about)
         if judged is None:

@@ -192,6 +192,7 @@ class GeminiBatches:
         return f"{parts.scheme}://{parts.netloc}/{kind}{parts.path}/{path}"
 
     def _make_job(self, operation: _Operation) -> Job:
+        """Make the job of what the provider says of it."""
         metadata = operation.metadata or _Metadata()
         word = metadata.state or "UNSPECIFIED"
         for prefix in _PREFIXES:

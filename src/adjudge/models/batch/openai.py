@@ -167,6 +167,7 @@ class OpenAIBatches:
         return f"{self._wire.access.base}/batches"
 
     def _make_job(self, batch: _Batch) -> Job:
+        """Make the job of what the provider says of it, with the lines that it blames and whether its queue is full."""
         counts = batch.request_counts or _Counts()
         faults = (batch.errors.data if batch.errors is not None else None) or []
         message = "; ".join(f"{fault.code or 'error'}: {fault.message or ''}" for fault in faults[:3])

@@ -184,6 +184,7 @@ class BatchWire:
         *,
         most: int = ATTEMPTS,
     ) -> Answer:
+        """Send a request, again where that may help, at most ``most`` times in all; return the last answer."""
         within = WITHIN if body is None or len(body) < 2**20 else WITHIN_FILE
         attempt = 0
         while True:

@@ -224,6 +224,7 @@ class HttpModel:
         raise NotImplementedError
 
     def _render_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
+        """Render the body of a request around the user part: what stands before that part, and what stands after it."""
         raise NotImplementedError
 
     def _read_reply(self, body: bytes, headers: Mapping[str, str]) -> Reply:
@@ -233,6 +234,7 @@ class HttpModel:
         return {}
 
     def _find_frame(self, request: Request, refused: frozenset[str]) -> tuple[bytes, bytes]:
+        """Find the frame of a request as ``_render_frame`` returns it, which is rendered once for equal ones."""
         form = request.form
         key = (
             request.system,

@@ -394,6 +394,7 @@ async def _pass_on(
 
 
 async def _read(answer: aiohttp.ClientResponse, host: str, secrets: tuple[str, ...]) -> bytes:
+    """Read the body of an answer, and nothing of one that is too large."""
     _check_encoding(answer, host, secrets)
     size = answer.content_length
     if size is not None and size <= LARGEST_REPLY:

@@ -140,6 +140,7 @@ class OpenAICompatible(HttpModel):
         return opening.removesuffix(b'""}]}'), b"}]" + (b"," + parameters[1:] if len(parameters) > 2 else b"}")
 
     def _make_parameters(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
+        """Make the parameters of a request, under the provider's names and without those that it refused."""
         provider, body = self.place.provider, dict[str, Any]()
         if request.temperature is not None:
             body["temperature"] = request.temperature
@@ -163,6 +164,7 @@ class OpenAICompatible(HttpModel):
         return {"type": "json_schema", "json_schema": {"name": form.name, "strict": True, "schema": schema}}
 
     def _read_reply(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """Read a reply of the provider, with the reason why it ended."""
         completion = _DECODER.decode(body)
         if not completion.choices:
             # Routers answer 200 with an error inside.

@@ -100,6 +100,7 @@ class CachedModel(WrapperModel):
         return type(self)(model, self.cache, seat=self.seat)
 
     def _recall(self, key: str, source: str, request: Request) -> Reply | None:
+        """Find the kept reply; ``None`` for none, a damaged one, or one of another model than the name means now."""
         body = self.cache.find(key, source)
         if body is None:
             return None
@@ -124,6 +125,7 @@ class CachedModel(WrapperModel):
         return None if reply is None else replace(reply, model=row.reply.model, usage=NOTHING_USED)
 
     async def _ask(self, key: str, source: str, request: Request, flights: dict[str, _Flight]) -> Reply:
+        """Ask the model, and let those who wait for the same reply have it, or the error."""
         flight = flights[key] = _Flight()
         try:
             reply = await self.model.complete(request)

@@ -306,6 +306,7 @@ class ReplyCache:
                 self._noted.clear()
 
     def _write(self, group: Sequence[Kept | Noted]) -> None:
+        """Write a group of replies and names in one transaction, and drop the oldest replies beyond ``max_bytes``."""
         names = [entry for entry in group if len(entry) == 3]
         rows = [entry for entry in group if len(entry) == 4]
         with self._writes.using() as connection:

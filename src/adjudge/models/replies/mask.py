@@ -65,6 +65,10 @@ Cut = tuple[int, int, int]
 
 
 def _find_cuts(pieces: Sequence[str], token: str | None) -> list[list[Cut]]:
+    """Find the parts of each piece that belong to a token, which may run through several pieces.
+
+    Each is the begin and the end in the piece, and the place in the token where it begins.
+    """
     cuts: list[list[Cut]] = [[] for _ in pieces]
     if not token:
         return cuts

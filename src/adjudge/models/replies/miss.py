@@ -103,8 +103,11 @@ def describe_nearest(
     return f"the nearest is line {line}: {listed}" if listed else ""
 
 
-def _read_rows(path: Path, only: str | None) -> Iterator[tuple[int, PromptRow]]:
-    """The rows that are used, each with the number of its line."""
+def _read_rows(path: Path, model: str | None) -> Iterator[tuple[int, PromptRow]]:
+    """Yield the rows of a recording, of one ``model`` or (``None``) of all, each behind the number of its line.
+
+    None of a file larger than ``LARGEST``.
+    """
     from adjudge.models.replies.row import RECORDING, decode_prompt
 
     if path.stat().st_size > LARGEST:
@@ -112,7 +115,7 @@ def _read_rows(path: Path, only: str | None) -> Iterator[tuple[int, PromptRow]]:
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         if line.strip():
             row = decode_prompt(line, where=str(path), schema=RECORDING)
-            if only in (None, row.model):
+            if model in (None, row.model):
                 yield number, row
 
 

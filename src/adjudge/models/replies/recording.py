@@ -61,6 +61,7 @@ class RecordingModel(WrapperModel):
         return type(self)(model, self.path)
 
     def _prepare(self) -> None:
+        """Make the file ready before the first row: it exists, can be written, and ends with a whole line."""
         if self._is_ready:
             return
         try:
@@ -132,6 +133,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_bytes(path: Path) -> bytes:
+    """Read the file of a recording; raise ``UsageError`` for one that is no file, or too large."""
     # A pipe would keep everybody waiting, since nothing else runs meanwhile, and a device may never end.
     if "\x00" in str(path):
         raise UsageError("a path to a recording has no NUL character in it")

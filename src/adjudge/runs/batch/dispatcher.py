@@ -48,7 +48,8 @@ TURNS = 50
 """Turns of the event loop for which it has to stay so."""
 
 TRIES = 3
-"""The number of times that a request goes into a batch, in all, while each time the provider does not run it."""
+"""The number of times that a request goes into a batch, in all, while each time the provider does not run it.
+``BatchedModel`` gives up then."""
 
 CHUNK = 500
 """Lines of results that are kept at once."""
@@ -281,6 +282,11 @@ class BatchDispatcher:
         self._news.set()
 
     async def _pause(self, seconds: float) -> None:
+        """Wait for news, at most so many seconds.
+
+        They must have been computed without an ``await`` since: the event is cleared here, and what set it before then
+        is in their number. An ``await`` in between would lose the news that came during it.
+        """
         self._news.clear()
         if self._halting:
             return
@@ -291,7 +297,7 @@ class BatchDispatcher:
             pass
 
     def find_wait(self) -> float:
-        """Seconds until there is something to do, as far as that is known."""
+        """Find how many seconds to wait until there is something to do, as far as that is known."""
         now = time.monotonic()
         due = [next_poll.due - now for next_poll in self._next_polls.values()]
         # News ends a wait at once. While requests come one by one, short waits show when they have stopped.
@@ -471,6 +477,7 @@ class BatchDispatcher:
     # ---------------------------------------------------------------- polling and collecting
 
     async def _poll_jobs(self) -> None:
+        """Ask about each job that is due; a failure to ask is noted, and asked again later."""
         for batch in self._store.list_batches(("waiting", "cancelling", "ended")):
             next_poll = self._next_polls.setdefault(batch.number, _NextPoll(0.0, self._options.poll))
             api = self._find_api(batch)
@@ -701,6 +708,7 @@ class BatchDispatcher:
             self._on_change()
 
     async def _upload_lines(self, number: int, model: str, api: BatchApi, lines: Sequence[bytes], label: str) -> bool:
+        """Upload the lines of a job, and return whether the job can be created now; else its requests wait again."""
         self._store.change(number, state="uploading")
         try:
             file = await api.upload(lines, label)
@@ -720,7 +728,10 @@ class BatchDispatcher:
     async def _create_job(
         self, number: int, api: BatchApi, file: str, lines: Sequence[bytes], label: str
     ) -> Job | None:
-        """The job; ``None`` where it is doubtful, or was put off. Raises ``CreateError`` where it is refused."""
+        """Create the job, and return it; ``None`` where it is doubtful, or was put off.
+
+        Raises ``CreateError`` where it is refused.
+        """
         while True:
             try:
                 return await api.create(file, lines, label)
@@ -749,6 +760,7 @@ class BatchDispatcher:
         part: Sequence[_Waiting],
         names: Sequence[str],
     ) -> None:
+        """Handle a refused creation: stop the run, give up the one request, or try each half by itself."""
         self._refusals[model] = self._refusals.get(model, 0) + 1
         reason = clean(str(error)[:500], keep_lines=False)
         if error.because == "stop" or (self._refusals[model] > REFUSALS and len(part) > 1):

@@ -286,6 +286,7 @@ class _Seat:
         return price.cost_of(_make_usage(tokens, output, cached=cached, written=written))
 
     def conclude(self, key: SeatKey, judgements: int) -> SeatEstimate:
+        """Make the estimate of this seat from what was counted."""
         sums, has_price = self.sums, self.live is not None
         return SeatEstimate(
             model=key[0],
@@ -346,7 +347,7 @@ class _Tally:
         self._constant = not brings and self._cases > 0
         checked = min(max(self._batch.check - self._judgements, 0), repeat)
         self._now, self._is_asked = (repeat, checked), False
-        await assignment.judge_case(case, 0)
+        await assignment.judge_case(case, sample=0)
         self._cases += 1
         self._cases_with_criteria += brings
         self._judgements += repeat
@@ -375,6 +376,7 @@ class _Tally:
         seat.add(request, criteria=self._criteria, times=times, checked=checked, constant=self._constant)
 
     def _find_seat(self, model: Model, number: int) -> _Seat:
+        """Find the seat of a model; it is made with its prices and recorded usage when it is first asked."""
         key = (model.name, number)
         if key not in self._seats:
             whole = SeatShare(expected=1.0, least=1.0, most=1.0)

@@ -161,7 +161,7 @@ async def _measure_prompts(earlier: Run) -> dict[str | None, Sizes]:
     sizes_by_case: dict[str | None, Sizes] = {}
     for item in earlier.store.items(where="r.sample = 0"):
         sizes = {}
-        await assignment.judge_case(item.case, 0)
+        await assignment.judge_case(item.case, sample=0)
         sizes_by_case[item.case.id] = sizes
         if len(sizes_by_case) >= _MOST_CASES:
             break

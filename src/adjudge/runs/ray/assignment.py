@@ -93,6 +93,7 @@ def list_transports(judge: Any) -> list[Transport]:
 
 
 def _check_model(model: Model) -> None:
+    """Raise ``UsageError`` for a model that several processes cannot share, which is one of a recording."""
     for layer in _list_layers(model):
         if isinstance(layer, ReplayModel):
             raise UsageError(

@@ -183,6 +183,7 @@ class RayDriver:
         replies: list[tuple[str, bytes]],
         results: list[tuple[int, Judged]],
     ) -> None:
+        """Keep what an actor hands in: costs, replies and results; it is answered when all its results are written."""
         for number, usd in settled:
             self._charge_call(sender, number, usd)
         for place, body in replies:
@@ -227,6 +228,7 @@ class RayDriver:
             self._finish_unit(number, error)
 
     def _finish_unit(self, number: int, outcome: RunItem | BaseException) -> None:
+        """Note that a unit is written, or that writing it failed, and answer the actors that wait for it."""
         if isinstance(outcome, BaseException):
             self._states[number] = _CLAIMED
             self.fail(outcome)

@@ -93,6 +93,7 @@ class RayExecutor:
         return {}
 
     async def _work(self) -> None:
+        """Connect to Ray, judge all units, and close the connection, whatever happens."""
         try:
             # In threads: connecting takes seconds, and Ray leaves signals alone there.
             with ExitStack() as stack:
@@ -111,6 +112,7 @@ class RayExecutor:
             self._driver.news.set()
 
     async def _judge_all(self, ray: Any) -> None:
+        """Hand all blocks to the actors, and answer these until the last unit is judged or the run ends."""
         concurrency = self._plan.limit.current
         actors = choose_actors(ray, self._cluster, concurrency)
         share = concurrency // actors

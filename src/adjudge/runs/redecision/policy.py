@@ -158,6 +158,7 @@ def _pick_seats(chain: JudgeChain, names: Sequence[str] | None) -> list[Any]:
 
 
 def _make_reading(question: Mapping[str, Any], rubric: Mapping[str, Any] | None, policy: RedecisionPolicy) -> Reading:
+    """Make the reading of recorded replies under another policy; raise ``UsageError`` for one that cannot be."""
     result_format = question.get("result_format")
     if result_format and policy.result_format is None:
         raise UsageError(
@@ -187,6 +188,6 @@ def _make_reading(question: Mapping[str, Any], rubric: Mapping[str, Any] | None,
 
 
 def _without_rubrics(described: Mapping[str, Any]) -> dict[str, Any]:
-    """A judge without the rubrics of its seats: the run's own has been settled, and theirs may name code."""
+    """Copy a described judge without the rubrics of its seats: the run's own is settled, and those may name code."""
     plain: dict[str, Any] = {**to_plain(described), "rubric": None}
     return plain | ({"seats": [_without_rubrics(seat) for seat in plain["seats"]]} if "seats" in plain else {})

@@ -48,9 +48,9 @@ class Reading:
     passes: Callable[[Any], bool] | None = None
 
     async def pose(self, item: RunItem) -> Question:
-        """Prepare the question about an item as a run does now; it keeps the digests of the question that was asked.
+        """Prepare the question about an item as a run does now, with the digests of the question that was asked then.
 
-        What a rule said then it says again and is not run: it may be code of yours, and content and rule are the same.
+        No rule is run: each says again what it said then, as content and rule are the same. It may be code of yours.
         """
         result = find_result(item)
         number = len(result.rule_results) - len(self.ruled) if result.rule_results else 0
@@ -93,6 +93,7 @@ class Reading:
         *,
         anew: bool = True,
     ) -> Question:
+        """Prepare the question by the new rubric, with rules that only repeat what they said then."""
         rubric = self.rubric
         if rubric is not None and criterion_results:
             criteria = tuple(

@@ -1,4 +1,8 @@
-"""``redecide``: what a run would have come to under another policy, from the replies it kept; nobody is asked."""
+"""``redecide``: what a run would have come to under another policy, from the replies it kept; nobody is asked.
+
+What a recorded judge or chain would have said, and what cannot be known of it, is decided in ``replay.py``; what a
+reply to an earlier question means for the new rubric, in ``question.py``.
+"""
 
 from __future__ import annotations
 
@@ -231,6 +235,7 @@ class _RunRedecision:
             await redecided.keep([replace(item, result=replayed.result) for item, replayed in replayed_items])
 
     async def _redecide_item(self, item: RunItem) -> ReplayedResult:
+        """Decide one judgement again; what cannot be known is said in ``unknown`` of what is returned."""
         result = item.result
         if not isinstance(result, JudgeResult):
             raise UsageError("this run compared pairs, which no threshold decides; redecide a run of single cases")
@@ -291,6 +296,7 @@ class _RunRedecision:
         return self.policy.threshold is not None and case.threshold is not None and not over
 
     def _count(self, item: RunItem, replayed: ReplayedResult) -> None:
+        """Count a judgement before and after, and list it if its outcome changed."""
         self._kept_own += self._keeps_own(item.case)
         old_result, new_result = item.result, replayed.result
         self._before[old_result.outcome] += 1

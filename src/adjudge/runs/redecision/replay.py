@@ -126,6 +126,7 @@ class Replayer:
         return _take_decision(result, new_result, criteria)
 
     async def _replay_chain(self, chain: JudgeChain, result: JudgeResult, name: str) -> ReplayedResult:
+        """Replay each seat of a chain, and the chain over their results; a seat that was never asked has none."""
         seats = (
             {seat_result.judge: seat_result for seat_result in result.results}
             if isinstance(result, JudgeChainResult)

@@ -77,6 +77,7 @@ async def evaluate(
         rules = [as_rule(rule) for rule in body.rules]
 
     async def judge_content() -> Response:
+        """Judge the content, record the result, and answer with it."""
         async with state.queue.enter(caller.identity):
             with explaining_usage():
                 result = await judge.evaluate(

@@ -74,6 +74,7 @@ class HookRoute(JudgingRoute):
         handle = super().get_route_handler()
 
         async def repeat(request: Request) -> Response:
+            """Answer, with the nonce of the request and the digests of its body and the configuration in headers."""
             await identify_caller(request)
             nonce = request.headers.get(NONCE, "")
             if len(nonce) > LONGEST_NONCE or not (nonce.isascii() and nonce.isprintable()):
@@ -227,6 +228,7 @@ def _find_hooks(state: ServerState) -> ServerHooks:
 
 
 def _read_call(body: ToolCallBody, state: ServerState, caller: Caller) -> ToolCall:
+    """Read the call of a request, its run under the caller's name."""
     check_content(state.settings, {"arguments": body.arguments, "task": body.task, "remarks": body.remarks})
     check_content(state.settings, {"files": body.files})
     if SOURCE in body.remarks:

@@ -299,6 +299,7 @@ class _Shown:
 
 
 def _show_content(approval: Approval, reader: Reader, opened: Opened, result: JudgeResult | None) -> _Shown:
+    """Show the content as the conversation, call or text that it is, and list what is not shown of it."""
     content = approval.content
     if content is None:
         return _Shown()
@@ -382,7 +383,10 @@ class _Reading:
 def _show_context(
     approval: Approval, opened: Opened, shown: _Shown, judged_with: Mapping[str, str] | None
 ) -> ContextView:
-    """Show what it was judged with; transcripts are numbered on the page, one of the content first."""
+    """Show the texts that the content was judged with.
+
+    Transcripts are numbered on the page, one of the content first.
+    """
     known = judged_with or {}
     texts: list[JudgedText] = []
     first = 1 if shown.transcript is None else 2

@@ -260,6 +260,7 @@ async def _view_request(
     *,
     judge: JudgeSwitch | None = None,
 ) -> tuple[Context, Approval]:
+    """Make what the page of a request shows, and return it with the request."""
     if shown.link is not None:
         try:
             await check_link(state.ledger, id, until=shown.until, signature=shown.link, now=get_now())
@@ -562,6 +563,7 @@ async def _make_context(
     queue: Sequence[QueuePlace],
     approval: Approval | None,
 ) -> Context:
+    """Make what the page shows: the queue, and the request that is open, if one is."""
     now = get_now()
     undoable = await _list_undoable(state, caller, reader, now)
     context: Context = {
@@ -609,6 +611,7 @@ async def _list_reasons(state: ServerState, reader: Reader, approval: Approval |
 async def _make_queue(
     state: ServerState, reader: Reader, queue: Sequence[QueuePlace], approval: Approval | None, now: datetime
 ) -> Context:
+    """Make the part of the queue around the open request, and where it stands in the whole."""
     ids = [request.id for request in queue]
     place = ids.index(approval.id) if approval is not None and approval.id in ids else None
     begin = (place or 0) // _ROWS * _ROWS
@@ -632,6 +635,7 @@ async def _make_queue(
 async def _make_item(
     state: ServerState, caller: Caller, reader: Reader, approval: Approval, now: datetime
 ) -> RequestView:
+    """Make the view of a request, with what is missing of it, its history, and an earlier one like it."""
     earlier = await state.approvals.find_earlier(approval.id)
     gaps, judged_with = await _look_up_held(state, approval)
     # In a thread, as the page is: reading a long context, and comparing it, takes seconds.
@@ -650,6 +654,7 @@ async def _make_item(
 async def _list_undoable(
     state: ServerState, caller: Caller, reader: Reader, now: datetime
 ) -> list[tuple[str, str, Vote, datetime]]:
+    """List the caller's own votes that can still be taken back, as ``approval_view.list_undoable`` does."""
     if reader.approver is None:
         return []
     ids = await state.approvals.list_undoable(reader.approver)

@@ -177,6 +177,7 @@ async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
 async def _make_context(
     request: Request, state: ServerState, caller: Caller, query: AuditQuery, audit: Approval | None
 ) -> Context:
+    """Make what the page of audits shows: how many are left, and the one that is open, if one is."""
     left = sum(place.waits for place in await _list_open(state, caller))
     context: Context = {"item": None, "left": left, "undoable": "", "problem": "", "typed": ""}
     if query.answered:

@@ -185,6 +185,7 @@ class ComparedList:
         return cases
 
     def _fits(self, case: ComparedCase) -> bool:
+        """Return whether a case is in the list as it is filtered."""
         change = case.change
         same = change.before == change.after
         fits = {

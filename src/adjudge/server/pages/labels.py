@@ -116,6 +116,7 @@ async def view_runs(state: CurrentState, caller: Either) -> Context:
 
 
 async def _count_labels(state: ServerState, caller: Caller, row: LabelledRun) -> LabelledRun:
+    """Count what is labelled of a run and what is left for the caller, as far as they may know it."""
     rater, settles = name_rater(caller), caller.may("adjudicate")
 
     def count(queue: LabelQueue) -> LabelledRun:
@@ -146,6 +147,7 @@ async def view_case(
     rater, settles = name_rater(caller), caller.may("adjudicate")
 
     def show(queue: LabelQueue) -> Context:
+        """Take the next task, and make what the page shows of it."""
         task = _find_task(queue, rater, caller.identity)
         progress = queue.progress(rater)
         # From one label to the next, the agreement would say what others said of the case before, and so would a rate
@@ -203,6 +205,7 @@ async def take_answer(
     rater = name_rater(caller)
 
     def keep(queue: LabelQueue) -> None:
+        """Write the label, or skip the task."""
         if form.label == "skip":
             queue.skip(rater, form.case, session=caller.identity)
             return
@@ -244,6 +247,7 @@ async def view_others(
     rater, case = name_rater(caller), shown.case
 
     def show(queue: LabelQueue) -> Context:
+        """Make what the page shows of one case, or of all that the rater has labelled."""
         if case is not None:
             labels, texts = queue.show_others(rater, case), queue.read_parts(rater, case)
             opened = shown.read(f"/labels/{quote_segment(run)}/others", ("case", case))
@@ -275,6 +279,7 @@ async def view_differences(
     )
 
     def show(queue: LabelQueue) -> Context:
+        """Take the difference to settle, and make what the page shows of it."""
         task = queue.next_difference(rater, blind=not verdict, session=caller.identity, case=case, criterion=criterion)
         left = queue.list_differences()
         shown = None if task is None else (task.case, None if task.criterion is None else task.criterion.name)
@@ -293,7 +298,8 @@ async def view_differences(
 
     context = await state.use_queue(run, show)
     if verdict and isinstance(context["task"], LabelTask):
-        # In this run the queue has remembered it; the case may be theirs in the other runs of the data set too.
+        # The queue noted that this rater saw the verdicts in this run. Note it for the other runs of the data set too,
+        # in which the same rater may have to label the case.
         await note_read(request, caller, run, [context["task"].case])
     return context
 
@@ -306,6 +312,7 @@ async def settle_difference(
     rater = name_rater(caller)
 
     def keep(queue: LabelQueue) -> None:
+        """Write the settled value, or skip the difference."""
         if form.label == "skip":
             queue.skip_difference(rater, form.case, session=caller.identity)
             return

@@ -158,6 +158,7 @@ def _make_gate_figures(gate: str, tallies: Sequence[Tally], earlier: Sequence[Ta
 async def _list_needs(
     request: Request, state: ServerState, caller: Caller, gates: Sequence[GateFigures], now: datetime
 ) -> list[Need]:
+    """List what needs somebody: requests, alarms, gates that cannot decide, and a ledger that was changed."""
     needs = await _find_waiting(state, caller, now)
     needs += await _find_alarms(state, caller)
     needs += _find_undecided(gates)

@@ -122,6 +122,7 @@ def _find_policy(related: Sequence[Entry], decision: Decision) -> str:
 
 
 def _read_parts(entry: Entry) -> tuple[Decision | None, JudgeResult | None]:
+    """Read an entry as a decision and its result; an entry of a result alone has no decision (``None``)."""
     payload = drop_digests(entry.payload or {})
     try:
         if entry.kind == "decision":
@@ -176,6 +177,7 @@ def _name_rules(result: JudgeResult | None) -> str:
 
 
 def _make_approval_step(ident: str | None, related: Sequence[Entry]) -> ApprovalStep | None:
+    """Make the step of the story in which people were asked; ``None`` if they were not."""
     if ident is None:
         return None
     opened = next((entry for entry in related if entry.kind == "approval.requested"), None)

@@ -172,6 +172,7 @@ async def look_at_case(
 
 
 def _collect(state: PageState, visit: CaseVisit) -> tuple[Context, str, Walk]:
+    """Collect what the page of a case shows, and return it with the id of the case and the way to the others."""
     with state.library.open(visit.run) as run:
         items = _read_case(run, visit)
         case = items[0].case
@@ -244,7 +245,7 @@ def _list_runs(state: PageState, visit: CaseVisit, items: Sequence[RunItem]) -> 
             place = run.store.find_place(items[0].case.id)
             judged_items = [] if place is None else run.read_place(place)
             if judged_items:
-                rows.append(_make_row(summary, run.folder, judged_items, visit, items[0].case))
+                rows.append(_make_case_in_run(summary, run.folder, judged_items, visit, items[0].case))
     letters = {subject: chr(ord("a") + number % 26) for number, subject in enumerate(_list_subjects(rows))}
     return [replace(row, letter=letters[row.subject]) for row in rows]
 
@@ -253,7 +254,9 @@ def _list_subjects(rows: Sequence[CaseInRun]) -> list[str]:
     return list(dict.fromkeys(row.subject for row in reversed(rows)))
 
 
-def _make_row(summary: RunSummary, folder: Path, items: Sequence[RunItem], visit: CaseVisit, case: Case) -> CaseInRun:
+def _make_case_in_run(
+    summary: RunSummary, folder: Path, items: Sequence[RunItem], visit: CaseVisit, case: Case
+) -> CaseInRun:
     own_case = items[0].case
     return CaseInRun(
         run=summary,
