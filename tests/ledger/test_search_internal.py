@@ -417,6 +417,17 @@ def test_without_pg_trgm_every_text_is_read(tmp_path: Path, require: Any, monkey
         assert "CREATE EXTENSION pg_trgm" in (explain(url) or "")
 
 
+def test_no_statement_is_compiled(tmp_path: Path, require: Any):
+    """A search of the pages takes milliseconds in PostgreSQL; compiling it takes ten times as long."""
+    with open_store("postgres", tmp_path, require) as url:
+        fill(url, "first")
+
+        def look(connection: Connection) -> str:
+            return str(connection.exec_driver_sql("SHOW jit").scalar_one())
+
+        assert run(url, lambda ledger: ledger.look(look, tables=make_column_tables())) == "off"
+
+
 def explain(url: str) -> str | None:
     opened = store.Store(url, signer=None, about={})
     try:

@@ -14,7 +14,7 @@ from adjudge.guards.approval.pending import PendingDecision as PendingDecision
 from adjudge.guards.approval.queue import QueueChoices as QueueChoices
 from adjudge.guards.approval.queue import QueuedRequest as QueuedRequest
 from adjudge.guards.approval.queue import QueueOrder as QueueOrder
-from adjudge.guards.approval.queue import QueuePlace as QueuePlace
+from adjudge.guards.approval.queue import QueuePlaces as QueuePlaces
 from adjudge.guards.approval.queue import QueueReader as QueueReader
 from adjudge.guards.approval.queue import RequestSummary as RequestSummary
 from adjudge.guards.approval.webhook import MakeLink as MakeLink

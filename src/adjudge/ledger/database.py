@@ -368,11 +368,13 @@ class Database:
             event.listen(engine, "begin", _begin_on_engine)
             return engine
         try:
-            return create_engine(self._address.url)
+            engine = create_engine(self._address.url)
         except ImportError:
             raise UsageError(
                 "PostgreSQL needs the package psycopg; to have it, pip install 'adjudge[postgres]'"
             ) from None
+        event.listen(engine, "connect", _set_up_server)
+        return engine
 
     def close(self) -> None:
         """Close all connections, those in use once they are not; the next use opens new ones."""
@@ -443,6 +445,13 @@ def _begin_in_file(connection: sqlite3.Connection, statement: str) -> Iterator[N
 def _begin_on_engine(connection: Connection) -> None:
     writes = connection.get_execution_options().get("adjudge_writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _set_up_server(connection: Any, _: object) -> None:
+    """Keep PostgreSQL from compiling statements: ours take milliseconds, and compiling one takes ten times as long."""
+    connection.autocommit = True  # a setting that is made in a transaction ends when that is rolled back
+    connection.execute("SET jit = off")
+    connection.autocommit = False
 
 
 def _connect_memory() -> sqlite3.Connection:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import ceil
@@ -99,17 +99,17 @@ async def _read_list(
         """Read rows, figures and choices in one transaction."""
         conditions = [*visible, *_list_conditions(filters), ~_was_recorded_again()]
         conditions += [match_entries(connection, query, columns.c.seq)] if query else []
-        # One statement, so that a search is done once for the figures and the rows.
-        matching = select(columns.c.seq, columns.c.state).where(*conditions).cte("matching")
+        found = select(columns.c.seq, columns.c.state).where(*conditions)
+        # One statement, so that a search is done once for the figures and the rows. Without one, the newest rows are
+        # found at once, and only the figures go through all that match.
+        matching = found.cte("matching") if query else found.subquery()
         newest = select(matching.c.seq).order_by(matching.c.seq.desc()).limit(most + 1)
         newest = (newest if before is None else newest.where(matching.c.seq < before)).subquery()
         counts = select(matching.c.state, func.count()).group_by(matching.c.state)
         rows = connection.execute(counts.union_all(select(null(), newest.c.seq))).all()
         seqs = sorted((number for state, number in rows if state is None), reverse=True)
-        known_gates, judges = (
-            tuple(sorted(filter(None, connection.execute(select(column).where(*visible).distinct()).scalars())))
-            for column in (columns.c.gate, columns.c.judge)
-        )
+        pairs = connection.execute(select(columns.c.gate, columns.c.judge).where(*visible).distinct()).all()
+        known_gates, judges = (tuple(sorted({pair[place] for pair in pairs if pair[place]})) for place in (0, 1))
         return ResultList(
             rows=_read_rows(connection, seqs[:most]),
             more=len(seqs) > most,
@@ -214,18 +214,15 @@ async def tally_results(ledger: Ledger, *, gates: Collection[str] | None, since:
     unpriced = columns.c.cost_usd.is_(None) & (columns.c.judge != "") & (columns.c.decided_by != "rule")
     keys = (day, columns.c.gate, columns.c.judge, columns.c.state)
     figures = (func.count(), func.coalesce(func.sum(columns.c.cost_usd), 0.0), func.count(columns.c.cost_usd))
-    statement = select(*keys, *figures, func.sum(case((unpriced, 1), else_=0)))
-    statement = statement.where(counted, *_list_restrictions(gates, since)).group_by(*keys)
+    timed = columns.c.duration_ms.is_not(None) & (columns.c.at >= format_time(first))
 
     def fetch(connection: Connection) -> Tallies:
-        tallies = tuple([_make_tally(tuple(row)) for row in connection.execute(statement)])
-        # As one value for each day and gate: a row for each judgement takes the toolkit ten times as long.
+        # As one value for each group: a row for each judgement takes the toolkit ten times as long.
         gather = func.json_group_array if connection.dialect.name == "sqlite" else func.json_agg
-        gathered = select(day, columns.c.gate, gather(columns.c.duration_ms).label("durations"))
-        gathered = gathered.where(
-            counted, columns.c.duration_ms.is_not(None), *_list_restrictions(gates, first)
-        ).group_by(day, columns.c.gate)
-        return _make_tallies(tallies, connection.execute(gathered))
+        durations = gather(columns.c.duration_ms).filter(timed)
+        statement = select(*keys, *figures, func.sum(case((unpriced, 1), else_=0)), durations)
+        statement = statement.where(counted, *_list_restrictions(gates, since)).group_by(*keys)
+        return _make_tallies(connection.execute(statement).all())
 
     return await ledger.look(fetch, tables=make_column_tables()) or Tallies(by_day={}, by_gate={})
 
@@ -237,17 +234,19 @@ def _make_tally(row: Sequence[Any]) -> Tally:
     )
 
 
-def _make_tallies(tallies: tuple[Tally, ...], rows: Iterable[Any]) -> Tallies:
-    """Add the times of all durations, of those of each day and of each gate; a row has those of a day and gate."""
+def _make_tallies(rows: Sequence[Sequence[Any]]) -> Tallies:
+    """Make the tallies of rows, and the times of all durations, of those of each day and of each gate."""
     every: list[float] = []
     by_day: defaultdict[str, list[float]] = defaultdict(list)
     by_gate: defaultdict[str, list[float]] = defaultdict(list)
-    for day, gate, gathered in rows:
-        durations = json.loads(gathered) if isinstance(gathered, str) else gathered
-        for among in (every, by_day[day], by_gate[gate]):
+    tallies = []
+    for *members, gathered in rows:
+        tallies.append(_make_tally(members))
+        durations = json.loads(gathered) if isinstance(gathered, str) else gathered or ()
+        for among in (every, by_day[members[0]], by_gate[members[1]]):
             among.extend(durations)
     return Tallies(
-        tallies=tallies,
+        tallies=tuple(tallies),
         times=_make_times(every),
         by_day={day: _make_times(values) for day, values in by_day.items()},
         by_gate={gate: _make_times(values) for gate, values in by_gate.items()},

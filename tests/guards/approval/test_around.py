@@ -7,13 +7,14 @@ import json
 import logging
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from adjudge import Approvals, Decision, Ledger, UsageError, open_dataset
-from adjudge.guards import Approval
+from adjudge.guards import Approval, QueueOrder, QueueReader
 from adjudge.ledger import LedgerError
 from kit.approvals import WHO, ask, make_result, summarise, try_to, use, with_nan
 from kit.clock import Clock
@@ -123,6 +124,50 @@ def test_requests_that_somebody_can_decide_are_counted(url: str):
         ]
 
     assert use(url, work, clock=clock) == [2, 2, 1, 0]
+
+
+def test_the_places_of_a_queue_say_which_wait_for_its_reader(url: str):
+    """In each order; those that somebody was not asked about, or has decided, do not wait for them."""
+    clock = Clock()
+
+    async def work(approvals: Approvals) -> dict[str, Any]:
+        terms_by_name: Any = {"never": {}, "late": {"expires_in": 600}, "soon": {"expires_in": 60}, "voted": {}}
+        terms_by_name["other"] = {"approvers": ["cy"], "required": 1}
+        made = {}
+        for name, terms in terms_by_name.items():
+            made[await approvals.request(make_result(), "?", **(WHO | terms))] = name
+            clock.pass_by(1)
+        voted = next(ident for ident, name in made.items() if name == "voted")
+        await approvals.decide(voted, "ana", False, "no", undo_seconds=300)
+
+        async def look(order: QueueOrder, **reader: Any) -> list[str]:
+            places = await approvals.list_places(QueueReader(name="ana", **reader), order=order)
+            assert [ident for ident in places.ids if ident in places.waiting] == places.mine
+            return [made[ident] + ("*" if ident in places.waiting else "") for ident in places.ids]
+
+        shown = {order: await look(order) for order in ("expiry", "oldest", "newest")}
+        return shown | {"asked": await look("oldest", sees_all=False)}
+
+    assert use(url, work, clock=clock) == {
+        "expiry": ["soon*", "late*", "never*", "voted", "other"],
+        "oldest": ["never*", "late*", "soon*", "voted", "other"],
+        "newest": ["other", "voted", "soon*", "late*", "never*"],
+        "asked": ["never*", "late*", "soon*", "voted"],
+    }
+
+
+def test_a_request_that_was_read_stands_for_its_id(url: str):
+    """What reads more of it finds the same, and does not read it again."""
+
+    async def work(approvals: Approvals, ident: str) -> None:
+        approval = await approvals.get(ident)
+
+        assert await approvals.get(approval) == approval
+        assert await approvals.history(approval) == await approvals.history(ident)
+        assert await approvals.find_gaps(approval) == await approvals.find_gaps(ident)
+        assert await approvals.find_gaps(replace(approval, message="Delete it?")) != await approvals.find_gaps(ident)
+
+    ask(url, work)
 
 
 def test_the_queue_is_read_without_the_texts_of_the_requests(url: str):

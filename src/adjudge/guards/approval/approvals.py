@@ -50,9 +50,11 @@ from adjudge.guards.approval.queue import (
     QueueChoices,
     QueuedRequest,
     QueueOrder,
-    QueuePlace,
+    QueuePlaces,
     QueueReader,
     RequestSummary,
+    count_open,
+    count_open_by_gate,
     count_queue,
     find_undoable,
     list_choices,
@@ -77,7 +79,6 @@ from adjudge.guards.approval.store import (
     ApprovalTransaction,
     GivenVote,
     VoteOutcome,
-    count_open,
     explain_missing,
     find_ids,
     find_over,
@@ -437,16 +438,17 @@ class Approvals:
             result_id=approval.result_id,
         )
 
-    async def get(self, id: str) -> Approval:  # noqa: A002 - as in decide
+    async def get(self, id: str | Approval) -> Approval:  # noqa: A002 - as in decide
         """Return a request, after counting the votes that are final by now, and closing it if its time is over.
 
+        This method and those below that take ``str | Approval`` read no request again that you have read already.
         Raises ``UsageError`` for an unknown id.
         """
         approval = await self._load(id)
         now = await self._find_time(approval)
         if is_due(approval, now) or find_final_vote(approval, now) is not None:
-            await self._close_due([id])
-            approval = await self._load(id)
+            await self._close_due([approval.id])
+            approval = await self._load(approval.id)
         return approval
 
     async def find(self, part: str) -> str:
@@ -559,7 +561,7 @@ class Approvals:
         customer: str | None = None,
         gate: str | None = None,
         words: str = "",
-    ) -> tuple[QueuePlace, ...]:
+    ) -> QueuePlaces:
         """Return the ids of the open requests that somebody sees, in an order, and which of them wait for them.
 
         As ``list_queue`` in all else, and several times as fast: it tells nothing but the order. Call ``close_due``
@@ -568,7 +570,7 @@ class Approvals:
         check_text_length("after", after, 1_000)
         filters = _read_filters(agent=agent, customer=customer, gate=gate, words=words)
         work = partial(read_places, filters=filters, reader=reader, order=order, now=self._time(), after=after)
-        return tuple(await self._look_up(work) or ())
+        return await self._look_up(work) or QueuePlaces()
 
     async def count_queue(self, reader: QueueReader) -> tuple[int, datetime | None]:
         """Count the open requests that somebody sees, and return when the first of them expires.
@@ -585,7 +587,7 @@ class Approvals:
 
     async def summarise(self, ids: Sequence[str]) -> tuple[RequestSummary, ...]:
         """Return what a list shows of these requests, in this order; unknown ones are left out."""
-        return tuple(await self._look_up(partial(load_summaries, ids=_keep_storable(ids))) or ())
+        return tuple(await self._look_up(partial(load_summaries, ids=_keep_storable(ids))) or ()) if ids else ()
 
     async def load_several(self, ids: Sequence[str]) -> tuple[Approval, ...]:
         """Return these requests as they are stored, in this order; unknown ones are left out."""
@@ -622,14 +624,14 @@ class Approvals:
         ids, total = await self._look_up(work) or ([], 0)
         return tuple(ids), total
 
-    async def list_reasons(self, by: str, *, id: str) -> tuple[str, ...]:  # noqa: A002 - as in decide
+    async def list_reasons(self, by: str, *, id: str | Approval) -> tuple[str, ...]:  # noqa: A002 - as in decide
         """Return reasons given before that may fit a request, the most used first: somebody's own, then its gate's.
 
         They are those of the latest 1,000 votes about requests that ``by`` was asked about too, and none about this
         request.
         """
         approval = await self._load(id)
-        work = partial(find_reasons, by=read_name(by, "by"), gate=approval.gate, apart_from=id)
+        work = partial(find_reasons, by=read_name(by, "by"), gate=approval.gate, apart_from=approval.id)
         return tuple(await self._look_up(work) or ())
 
     async def count_open(self, approver: str, *, gates: Collection[str] | None = None) -> int:
@@ -637,22 +639,24 @@ class Approvals:
 
         ``gates`` counts those of these gates only; ``None`` counts all, those of no gate included.
         """
-        return sum((await self.count_open_by_gate(approver, gates=gates)).values())
+        name = read_name(approver, "approver")
+        await self._notice_time()
+        return await self._look_up(partial(count_open, approver=name, gates=gates, now=self._time())) or 0
 
     async def count_open_by_gate(self, approver: str, *, gates: Collection[str] | None = None) -> dict[str | None, int]:
         """Count as ``count_open`` does, by the names of the gates that have any; ``None`` is those of no gate."""
         name = read_name(approver, "approver")
         await self._notice_time()
-        work = partial(count_open, approver=name, gates=gates, now=self._time())
+        work = partial(count_open_by_gate, approver=name, gates=gates, now=self._time())
         return await self._look_up(work) or {}
 
-    async def history(self, id: str) -> tuple[Entry, ...]:  # noqa: A002 - as in decide
+    async def history(self, id: str | Approval) -> tuple[Entry, ...]:  # noqa: A002 - as in decide
         """Return the ledger's entries about a request, in order, including refused decisions."""
         approval = await self._load(id)
         entries = self.ledger.query(subject=approval.subject)
-        return tuple([entry async for entry in entries if (entry.payload or {}).get("approval") == id])
+        return tuple([entry async for entry in entries if (entry.payload or {}).get("approval") == approval.id])
 
-    async def find_gaps(self, id: str) -> tuple[Gap, ...]:  # noqa: A002 - as in decide
+    async def find_gaps(self, id: str | Approval) -> tuple[Gap, ...]:  # noqa: A002 - as in decide
         """Find what is cut off, missing or changed in a request, so that it cannot be approved as it is shown.
 
         ``decide(..., require_complete=True)`` refuses to approve it then. A denial always works.
@@ -661,7 +665,7 @@ class Approvals:
         judged_with = await self._look_up(partial(load_judged_with, ident=approval.id))
         return find_gaps(approval, await self._look_up(partial(read_shown, approval=approval)), judged_with)
 
-    async def find_earlier(self, id: str) -> Approval | None:  # noqa: A002 - as in decide
+    async def find_earlier(self, id: str | Approval) -> Approval | None:  # noqa: A002 - as in decide
         """Return the last request like this one that people approved before it, with its content; ``None`` without one.
 
         It is of the same gate and, where they say so in their metadata, of the same tool, HTTP method and path. One
@@ -696,14 +700,14 @@ class Approvals:
 
     # ---------------------------------------------------------------- what waits
 
-    async def pending(self, id: str) -> PendingDecision | None:  # noqa: A002 - as in decide
+    async def pending(self, id: str | Approval) -> PendingDecision | None:  # noqa: A002 - as in decide
         """Return the pending decision that a gate stored with this request, or ``None``.
 
         There is none if no gate made the request, or if its texts are forgotten.
         Raises ``UsageError`` for an unknown request, and ``LedgerError`` when the ledger does not confirm the decision.
         """
         approval = await self.get(id)
-        row = await self._look_up(partial(load_pending, ident=id))
+        row = await self._look_up(partial(load_pending, ident=approval.id))
         if row is None:
             return None
         entry = None
@@ -878,7 +882,9 @@ class Approvals:
                 return
             after = approvals[-1].id
 
-    async def _load(self, ident: str) -> Approval:
+    async def _load(self, ident: str | Approval) -> Approval:
+        if isinstance(ident, Approval):
+            return ident
         check_text_length("an approval's id", ident, 1_000)
         approval = await self._look_up(partial(load, ident=ident))
         if approval is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -58,13 +58,18 @@ class QueuedRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueuePlace:
-    """A place in the queue, without what is in it."""
+class QueuePlaces:
+    """The places of a queue, without what is in it: there may be thousands."""
 
-    id: str
-    """The id of the request."""
-    waits: bool
-    """Whether somebody is one of the approvers of the request and has not decided it."""
+    ids: tuple[str, ...] = ()
+    """The ids of the requests, in order."""
+    waiting: frozenset[str] = frozenset()
+    """Those that wait for whoever looks: one of the approvers, who has not decided them."""
+
+    @property
+    def mine(self) -> list[str]:
+        """The ids of those that wait, in order."""
+        return [ident for ident in self.ids if ident in self.waiting]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +183,7 @@ def read_places(
     order: QueueOrder,
     now: datetime,
     after: str,
-) -> list[QueuePlace]:
+) -> QueuePlaces:
     """Read the places of the open requests that match, in an order; with ``after`` those with later ids alone."""
     from sqlalchemy import func, select
 
@@ -193,7 +198,10 @@ def read_places(
     visible += [table.c.id > after] if after else []
     joined = table.join(listed, listed.c.approval == table.c.id)
     statement = select(table.c.id, waits).select_from(joined).where(*visible).order_by(*orders[order])
-    return [QueuePlace(id=ident, waits=bool(mine)) for ident, mine in connection.execute(statement)]
+    rows = connection.execute(statement).all()
+    return QueuePlaces(
+        ids=tuple([ident for ident, _ in rows]), waiting=frozenset([ident for ident, mine in rows if mine])
+    )
 
 
 def count_queue(connection: Connection, *, reader: QueueReader, now: datetime) -> tuple[int, str | None]:
@@ -207,27 +215,40 @@ def count_queue(connection: Connection, *, reader: QueueReader, now: datetime) -
     return number, first
 
 
+def count_open(connection: Connection, *, approver: str, gates: Collection[str] | None, now: datetime) -> int:
+    """Count the open requests that somebody can still decide; every page asks for it, and asks again."""
+    from sqlalchemy import func, select
+
+    table, listed = make_tables().tables[APPROVALS], make_tables().tables[REQUEST_COLUMNS]
+    source = table if gates is None else table.join(listed, listed.c.approval == table.c.id)
+    statement = select(func.count()).select_from(source)
+    return connection.execute(statement.where(*_list_undecided(approver, gates, now))).scalar_one()
+
+
+def count_open_by_gate(
+    connection: Connection, *, approver: str, gates: Collection[str] | None, now: datetime
+) -> dict[str | None, int]:
+    """Count them by the names of the gates that have any; ``None`` is those of no gate."""
+    from sqlalchemy import func, select
+
+    table, listed = make_tables().tables[APPROVALS], make_tables().tables[REQUEST_COLUMNS]
+    joined = table.join(listed, listed.c.approval == table.c.id)
+    statement = select(listed.c.gate, func.count()).select_from(joined).group_by(listed.c.gate)
+    rows = connection.execute(statement.where(*_list_undecided(approver, gates, now)))
+    return dict([tuple(row) for row in rows])
+
+
 def list_choices(connection: Connection, *, reader: QueueReader, now: datetime, most: int) -> QueueChoices:
     """List the gates and agents of the open requests that somebody sees, at most so many of each."""
     from sqlalchemy import select
 
     table, listed = make_tables().tables[APPROVALS], make_tables().tables[REQUEST_COLUMNS]
     joined = table.join(listed, listed.c.approval == table.c.id)
-    visible = _list_visible(reader, now)
-    gates, agents = (
-        tuple(
-            connection.execute(
-                select(column)
-                .select_from(joined)
-                .where(*visible, column.is_not(None))
-                .distinct()
-                .order_by(column)
-                .limit(most)
-            ).scalars()
-        )
-        for column in (listed.c.gate, listed.c.agent)
-    )
-    return QueueChoices(gates=gates, agents=agents)
+    # Both at once: going through the queue is what takes long.
+    statement = select(listed.c.gate, listed.c.agent).select_from(joined).where(*_list_visible(reader, now)).distinct()
+    pairs = connection.execute(statement).all()
+    gates, agents = (sorted({pair[place] for pair in pairs if pair[place]})[:most] for place in (0, 1))
+    return QueueChoices(gates=tuple(gates), agents=tuple(agents))
 
 
 def _list_visible(reader: QueueReader, now: datetime) -> list[ColumnElement[bool]]:
@@ -245,6 +266,11 @@ def _list_visible(reader: QueueReader, now: datetime) -> list[ColumnElement[bool
     elif not reader.sees_all:
         conditions.append(_names(approvers.c.approver, approvers.c.approval, reader.name, table.c.id))
     return conditions
+
+
+def _list_undecided(approver: str, gates: Collection[str] | None, now: datetime) -> list[ColumnElement[bool]]:
+    reader = QueueReader(gates=None if gates is None else frozenset(gates))
+    return [*_list_visible(reader, now), _wait_for(approver, make_tables().tables[APPROVALS].c.id)]
 
 
 def _wait_for(name: str | None, ident: ColumnElement[str]) -> ColumnElement[bool]:
@@ -265,7 +291,8 @@ def _names(
 ) -> ColumnElement[bool]:
     from sqlalchemy import select
 
-    return ident.in_(select(requests).where(names == name))
+    # Looked up for each request of the queue. The list of all that somebody was ever asked would be read in full.
+    return select(requests).where(requests == ident, names == name).correlate(ident.table).exists()
 
 
 def load_summaries(connection: Connection, ids: Sequence[str]) -> list[RequestSummary]:

@@ -673,26 +673,6 @@ def load_votes_of(connection: Connection, *, by: str, since: datetime | None) ->
     return rows
 
 
-def count_open(
-    connection: Connection, *, approver: str, gates: Collection[str] | None, now: datetime
-) -> dict[str | None, int]:
-    """Count the open requests that somebody can still decide, by gate; every page asks for it, and asks again."""
-    from sqlalchemy import func, select
-
-    table, listed = _approvals(), make_tables().tables[REQUEST_COLUMNS]
-    voted = (
-        select(one.c.approval).where(one.c.by == approver) for one in (make_tables().tables[VOTES], _pending_votes())
-    )
-    joined = table.join(listed, listed.c.approval == table.c.id)
-    statement = select(listed.c.gate, func.count()).select_from(joined).group_by(listed.c.gate)
-    statement = statement.where(table.c.status == "open", *(table.c.id.not_in(ids) for ids in voted))
-    statement = statement.where(table.c.expires_at.is_(None) | (table.c.expires_at > format_time(now)))
-    statement = statement.where(table.c.id.in_(select_asked(approver)))
-    if gates is not None:
-        statement = statement.where(listed.c.gate.in_(sorted(gates)))
-    return dict([tuple(row) for row in connection.execute(statement)])
-
-
 def check_room(connection: Connection, approval: Approval, most_open: Mapping[str, int], now: datetime) -> None:
     """Raise ``UsageError`` if as many requests of an approval's run, its key or its gate wait for people already."""
     from sqlalchemy import func, select

@@ -16,7 +16,7 @@ from adjudge.formats.numbers import format_score
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval, Vote
 from adjudge.guards.approval.completeness import Gap, digest_shown
-from adjudge.guards.approval.queue import QueuePlace, RequestSummary
+from adjudge.guards.approval.queue import QueuePlaces, RequestSummary
 from adjudge.guards.approval.title import find_action, make_title
 from adjudge.guards.approval_digest import CONTEXT
 from adjudge.guards.tool_guard.effects import list_effects
@@ -214,15 +214,14 @@ class Reader:
 # ---------------------------------------------------------------- the queue
 
 
-def find_next(before: Sequence[QueuePlace], after: str, now: Sequence[QueuePlace]) -> str | None:
+def find_next(before: QueuePlaces, after: str, now: QueuePlaces) -> str | None:
     """Find the request that somebody can decide next: the first behind another one in the queue, else the first of all.
 
     So a reviewer who left some undecided on the way is not led back to them after each decision. ``before`` is the
     queue in which that one was, and ``now`` the queue without what was decided since.
     """
-    mine = [place.id for place in now if place.waits and place.id != after]
-    ids = [place.id for place in before]
-    behind = set(ids[ids.index(after) + 1 :] if after in ids else ())
+    mine = [ident for ident in now.mine if ident != after]
+    behind = set(before.ids[before.ids.index(after) + 1 :] if after in before.ids else ())
     return next((ident for ident in mine if ident in behind), mine[0] if mine else None)
 
 

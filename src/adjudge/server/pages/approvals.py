@@ -30,7 +30,7 @@ from adjudge.guards.approval.queue import (
     QUEUE_ORDERS,
     QueueChoices,
     QueueOrder,
-    QueuePlace,
+    QueuePlaces,
     QueueReader,
 )
 from adjudge.guards.approval.request import LONGEST_ANSWER, LONGEST_REASON
@@ -195,8 +195,8 @@ async def view_queue(
     """Show the queue, and the first request in it that the reader can decide."""
     queue = await _list_open(state, caller, query)
     reader = read_reader(request, state, caller)
-    chosen = next((place for place in queue if place.waits), queue[0] if queue else None)
-    first = None if chosen is None else await _load(state, caller, chosen.id)
+    chosen = next(iter(queue.mine or queue.ids), None)
+    first = None if chosen is None else await _load(state, caller, chosen)
     notice = f"{query.denied:,} denied." if query.denied > 0 else ""
     notice += f" {query.late:,} had been decided by somebody else." if query.late > 0 else ""
     try:
@@ -281,7 +281,7 @@ async def view_deny_several(
     """List the requests that the reader can deny, to choose from."""
     _check_approver(caller)
     reader, now = read_reader(request, state, caller), get_now()
-    mine = [place.id for place in await _list_open(state, caller, query) if place.waits]
+    mine = (await _list_open(state, caller, query)).mine
     summaries = await state.approvals.summarise(mine[:_MOST_DENIED])
     return {
         "queue": [(make_queue_item(summary, reader, now), summary.content) for summary in summaries],
@@ -306,11 +306,11 @@ async def show_news(
     if query.item:
         approval = await _load(state, caller, query.item)
         changed = make_version(approval, read_reader(request, state, caller)) != query.version
-    token = f"{len(new)}-{int(changed)}"
+    token = f"{len(new.ids)}-{int(changed)}"
     if token == (query.told or "0-0"):
         return Response(status_code=204)
     known = query.model_copy(update={"told": token})
-    context: Context = {"known": known, "new": new, "changed": changed, "query": QueueQuery.write(query)}
+    context: Context = {"known": known, "new": new.ids, "changed": changed, "query": QueueQuery.write(query)}
     return render_page(request, "approval_news.html", context, caller=caller)
 
 
@@ -498,7 +498,7 @@ def _make_queue_reader(caller: Caller) -> QueueReader:
     return QueueReader(name=_find_approver(caller), sees_all=caller.may("read"), gates=caller.permissions.gates)
 
 
-async def _list_open(state: ServerState, caller: Caller, query: QueueQuery, *, after: str = "") -> Sequence[QueuePlace]:
+async def _list_open(state: ServerState, caller: Caller, query: QueueQuery, *, after: str = "") -> QueuePlaces:
     """List the requests in the queue that the caller may see and that match, without their texts."""
     await state.approvals.close_due(most=MOST_CLOSED)
     with explaining_usage():  # a filter that no store can hold
@@ -532,10 +532,10 @@ async def _list_gaps(state: ServerState, approval: Approval) -> Sequence[Gap]:
 
 async def _look_up_held(state: ServerState, approval: Approval) -> tuple[Sequence[Gap], Mapping[str, str] | None]:
     """Look up the gaps of a request, and the digests of what the gate judged it with; ``None`` if not known."""
-    gaps = list(await state.approvals.find_gaps(approval.id)) if approval.status == "open" else []
+    gaps = list(await state.approvals.find_gaps(approval)) if approval.status == "open" else []
     pending: PendingDecision | None = None
     try:
-        pending = await state.approvals.pending(approval.id)
+        pending = await state.approvals.pending(approval)
     except LedgerError:
         sentence = "What the gate holds back is not what the ledger says: one of them was changed or erased."
         again = "Deny it, and put the content through the gate again."
@@ -560,7 +560,7 @@ async def _make_context(
     reader: Reader,
     query: QueueQuery,
     *,
-    queue: Sequence[QueuePlace],
+    queue: QueuePlaces,
     approval: Approval | None,
 ) -> Context:
     """Make what the page shows: the queue, and the request that is open, if one is."""
@@ -604,15 +604,15 @@ async def _list_reasons(state: ServerState, reader: Reader, approval: Approval |
     """List reasons that were given before and fit into one button each, for whoever can decide a request."""
     if approval is None or reader.approver is None or not may_decide(approval, reader.approver):
         return ()
-    reasons = await state.approvals.list_reasons(reader.approver, id=approval.id)
+    reasons = await state.approvals.list_reasons(reader.approver, id=approval)
     return [reason for reason in reasons if is_short(reason)][:_MOST_REASONS]
 
 
 async def _make_queue(
-    state: ServerState, reader: Reader, queue: Sequence[QueuePlace], approval: Approval | None, now: datetime
+    state: ServerState, reader: Reader, queue: QueuePlaces, approval: Approval | None, now: datetime
 ) -> Context:
     """Make the part of the queue around the open request, and where it stands in the whole."""
-    ids = [request.id for request in queue]
+    ids = queue.ids
     place = ids.index(approval.id) if approval is not None and approval.id in ids else None
     begin = (place or 0) // _ROWS * _ROWS
     rows = await state.approvals.summarise(ids[begin : begin + _ROWS])
@@ -623,7 +623,7 @@ async def _make_queue(
         "back": ids[begin - _ROWS] if begin else None,
         "on": ids[begin + _ROWS] if begin + _ROWS < len(ids) else None,
         "waiting": len(ids),
-        "mine": sum(request.waits for request in queue),
+        "mine": len(queue.waiting),
         # What comes later is announced and not put among them.
         "newest": max(ids, default=""),
         "position": 0 if place is None else place + 1,
@@ -636,7 +636,7 @@ async def _make_item(
     state: ServerState, caller: Caller, reader: Reader, approval: Approval, now: datetime
 ) -> RequestView:
     """Make the view of a request, with what is missing of it, its history, and an earlier one like it."""
-    earlier = await state.approvals.find_earlier(approval.id)
+    earlier = await state.approvals.find_earlier(approval)
     gaps, judged_with = await _look_up_held(state, approval)
     # In a thread, as the page is: reading a long context, and comparing it, takes seconds.
     return await asyncio.to_thread(
@@ -647,7 +647,7 @@ async def _make_item(
         gaps=gaps,
         judged_with=judged_with,
         earlier=earlier if earlier is not None and can_see(earlier, caller) else None,
-        history=await state.approvals.history(approval.id),
+        history=await state.approvals.history(approval),
     )
 
 

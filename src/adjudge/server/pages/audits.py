@@ -17,7 +17,7 @@ from starlette.responses import Response
 from adjudge.errors import DecisionRefused, UsageError
 from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.casting import cast_vote
-from adjudge.guards.approval.queue import QueuePlace, QueueReader
+from adjudge.guards.approval.queue import QueueReader
 from adjudge.guards.approval.request import LONGEST_REASON
 from adjudge.server.api.approvals import MOST_CLOSED, can_see
 from adjudge.server.caller import Caller, require
@@ -58,7 +58,7 @@ async def view_audits(
     request: Request, state: CurrentState, caller: Approver, query: Annotated[AuditQuery, Query()]
 ) -> Context:
     """Show the first audit that the reader can answer."""
-    first = next((place.id for place in await _list_open(state, caller) if place.waits), None)
+    first = next(iter(await _list_mine(state, caller)), None)
     asked = None if first is None else await _load(state, caller, first)
     return await _make_context(request, state, caller, query, asked)
 
@@ -157,10 +157,11 @@ async def undo_answer(
     return redirect(f"{_PATH}/{asked.id}")
 
 
-async def _list_open(state: ServerState, caller: Caller) -> list[QueuePlace]:
+async def _list_mine(state: ServerState, caller: Caller) -> list[str]:
+    """List the ids of the audits that wait for the caller."""
     await state.approvals.close_due(most=MOST_CLOSED)
     reader = QueueReader(name=caller.approver, sees_all=caller.may("read"), gates=caller.permissions.gates, audits=True)
-    return list(await state.approvals.list_places(reader, order="oldest"))
+    return (await state.approvals.list_places(reader, order="oldest")).mine
 
 
 async def _load(state: ServerState, caller: Caller, ident: str) -> Approval:
@@ -178,7 +179,7 @@ async def _make_context(
     request: Request, state: ServerState, caller: Caller, query: AuditQuery, audit: Approval | None
 ) -> Context:
     """Make what the page of audits shows: how many are left, and the one that is open, if one is."""
-    left = sum(place.waits for place in await _list_open(state, caller))
+    left = len(await _list_mine(state, caller))
     context: Context = {"item": None, "left": left, "undoable": "", "problem": "", "typed": ""}
     if query.answered:
         undoable = () if caller.approver is None else await state.approvals.list_undoable(caller.approver)
@@ -194,8 +195,8 @@ async def _make_context(
         read=find_read(request, caller, audit),
         path=_PATH,
     )
-    gaps = await state.approvals.find_gaps(audit.id) if audit.status == "open" else ()
-    history = await state.approvals.history(audit.id)
+    gaps = await state.approvals.find_gaps(audit) if audit.status == "open" else ()
+    history = await state.approvals.history(audit)
     view = await asyncio.to_thread(
         make_request_view, audit, reader, get_now(), gaps=gaps, earlier=None, history=history
     )
