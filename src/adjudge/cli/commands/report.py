@@ -71,9 +71,9 @@ def report(
 
     $ adjudge report runs/monday
 
-    RUN is a folder that `adjudge run` wrote. Without --top, the terminal lists 10 cases that did not pass, a comment 20,
-    and HTML and JSON up to 2,000 of all. CASE is the id of a case, or its beginning (12 characters or more): everything about it is shown,
-    with every judgement and reply, uncut.
+    RUN is a folder that `adjudge run` wrote. Without --top, the terminal lists 10 cases that did not pass, a comment
+    20, and HTML and JSON up to 2,000 of all. CASE is the id of a case, or its beginning (12 characters or more):
+    everything about it is shown, with every judgement and reply, uncut.
 
     With --labels, or if the run was labelled (`adjudge label`), it also says what people would pass and how far the
     judge can be trusted; `adjudge agree` says more. This needs the extra: pip install 'adjudge[trust]'.
