@@ -143,6 +143,40 @@ def test_search_finds_words_in_ids_contents_and_reasons(visit: Open):
             assert all(word in text for word in words.lower().split())
 
 
+def test_search_shows_what_it_found_in_each_case(visit: Open):
+    """An excerpt of the content before others, with the words marked and the place named, and gone with the search."""
+    page = visit("example")
+    page.get_by_label("search").fill("working REFUND")
+    page.wait_for_function("() => document.querySelector('#list .hit')")
+    rows = page.locator("#list > li:not([hidden])")
+    hits = rows.first.locator(".hit")
+
+    assert rows.count() == page.locator("#list > li:has(.hit)").count() > 10
+    assert hits.first.locator("b").inner_text() == "content"
+    assert hits.first.is_visible()
+    assert "thank you for writing about your refund" in hits.first.inner_text()
+    assert {word.lower() for word in hits.first.locator("mark").all_inner_texts()} == {"refund", "working"}
+    rows.first.locator("summary").click()
+    page.wait_for_function("() => CSS.highlights.get('found').size > 1")
+    page.get_by_label("search").fill("")
+    page.wait_for_function("() => !document.querySelector('#list .hit')")
+
+
+def test_search_says_what_stands_in_metadata_alone(visit: Open):
+    """And does not change what is searched: what an excerpt repeats is found once."""
+    page = visit("example")
+    page.get_by_label("search").fill("metadata:")
+    page.wait_for_function("() => document.getElementById('found').textContent === '0 of 240 cases'")
+    name, text = page.locator("#list > li dd").last.evaluate(
+        "e => [e.previousElementSibling.textContent, e.textContent]"
+    )
+    page.get_by_label("search").fill(text)
+    page.wait_for_function("() => document.querySelector('#list .hit')")
+    places = page.locator("#list .hit b").all_inner_texts()
+
+    assert any(place == f"metadata: {name}" for place in places)
+
+
 def test_all_are_opened_and_closed_at_once(visit: Open):
     """Only those that the filter shows."""
     page = visit("example")

@@ -530,7 +530,7 @@ def find_columns() -> Table:
 
 
 def write_condition(name: str) -> str:
-    """The condition that an entry says this ``judge``, ``outcome``, ``gate``, ``execution`` or ``run``, in a seat too.
+    """The condition that an entry says this ``judge``, ``outcome``, ``gate`` or the like, in a seat too.
 
     The value is asked for as often as there are question marks, and the columns are called ``c``.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -213,8 +214,10 @@ class Ledger:
         judge: str | None = None,
         gate: str | None = None,
         subject: str | None = None,
+        subject_start: str | None = None,
         execution: str | None = None,
         kind: str | None = None,
+        approval: str | None = None,
         run: str | None = None,
         audited: str | None = None,
         since: datetime | None = None,
@@ -226,14 +229,17 @@ class Ledger:
         ``after`` is the place of an entry; only those behind it are looked at.
 
         ``outcome`` and ``judge`` are those of the recorded result, or of a decision's result; ``judge`` also finds a
-        seat of a chain. ``run`` is an agent's run, whose calls a ``ToolGuard`` checked, and ``audited`` a gate whose
+        seat of a chain. ``subject_start`` is the beginning of a subject, and ``approval`` the id of a request for
+        approval. ``run`` is an agent's run, whose calls a ``ToolGuard`` checked, and ``audited`` a gate whose
         audits they are about. Raises ``UsageError`` if there is no ledger.
         """
         wanted: dict[str, Any] = {"kind": kind, "subject": subject, "run": run, "audited": audited}
-        wanted |= {"outcome": outcome, "judge": judge, "gate": gate, "execution": execution}
+        wanted |= {"outcome": outcome, "judge": judge, "gate": gate, "execution": execution, "approval": approval}
+        wanted |= {"subject_start": subject_start}
         for name, text in wanted.items():
             if text is not None:
                 check_text(name, text)
+        wanted["subject_like"] = _match_start(wanted.pop("subject_start"))
         wanted["since"] = format_time(since) if since is not None else None
         wanted["until"] = format_time(until) if until is not None else None
         check_whole_number("after", after, least=0, most=2**62)
@@ -378,3 +384,8 @@ def _verify_store(store: Store, chain: Chain, each: Callable[[Row], object] | No
 
 def _has_subject(value: object) -> bool:
     return getattr(value, "subject", None) is not None
+
+
+def _match_start(text: str | None) -> str | None:
+    """Make the pattern of SQL for what begins with a text."""
+    return None if text is None else re.sub("([!%_])", r"!\1", text) + "%"

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _HINT = "signatures need the package cryptography; to have it, pip install 'adjudge[sign]'"
 
+_MAKE = "`adjudge ledger create-key FILE` makes one"
+
 _LARGEST = 100_000
 """A key file is smaller than this, in bytes. A larger file is not read to its end."""
 
@@ -59,7 +61,7 @@ def create_signing_key(path: str | os.PathLike[str]) -> str:
 def open_signer(key: PrivateKey) -> Signer:
     """A signer of a private key: the path of a PEM file, its bytes, 32 raw bytes, or cryptography's own object."""
     ed25519, serialization = _load()
-    loaded: Any = _read_file(key) if isinstance(key, str | os.PathLike) else key
+    loaded: Any = _read_file(key, _MAKE) if isinstance(key, str | os.PathLike) else key
     if isinstance(loaded, bytes):
         try:
             make = ed25519.Ed25519PrivateKey.from_private_bytes
@@ -68,7 +70,7 @@ def open_signer(key: PrivateKey) -> Signer:
             loaded = None  # and not the error's own words, which may quote the key
     if not isinstance(loaded, ed25519.Ed25519PrivateKey):
         raise UsageError(
-            "key is no Ed25519 private key in PEM without a password; adjudge.ledger.create_signing_key makes one",
+            f"key is no Ed25519 private key in PEM without a password; {_MAKE}",
             argument="key",
         )
     return Signer(sign=lambda data: loaded.sign(data).hex(), public_key=_render_public(loaded.public_key()))
@@ -128,7 +130,7 @@ def _read_public(key: PublicKey) -> Ed25519PublicKey:
     if isinstance(key, str) and is_public_key(key):
         loaded = bytes.fromhex(key)
     elif isinstance(key, str | os.PathLike):
-        loaded = _read_file(key)
+        loaded = _read_file(key, "name a PEM file")
     if isinstance(loaded, bytes):
         try:
             make = ed25519.Ed25519PublicKey.from_public_bytes
@@ -142,13 +144,13 @@ def _read_public(key: PublicKey) -> Ed25519PublicKey:
     return loaded
 
 
-def _read_file(path: str | os.PathLike[str]) -> bytes:
+def _read_file(path: str | os.PathLike[str], remedy: str) -> bytes:
     try:
         with open_regular(path) as file:
             return file.read(_LARGEST)
     except (OSError, ValueError) as error:
         cause = getattr(error, "strerror", None) or "it is no path"
-        raise UsageError(f"the key {os.fspath(path)[:200]!r} cannot be read: {cause}; name a PEM file") from None
+        raise UsageError(f"the key {os.fspath(path)[:200]!r} cannot be read: {cause}; {remedy}") from None
 
 
 def _render_public(key: Ed25519PublicKey) -> str:

@@ -127,7 +127,7 @@ POSTGRES_DDL = (
 T = TypeVar("T")
 
 
-MEMBERS = ("outcome", "judge", "gate", "execution")
+MEMBERS = ("outcome", "judge", "gate", "execution", "approval")
 """What a query finds entries by, beside their own columns."""
 
 PAGE = 200
@@ -588,7 +588,13 @@ def _find_last(statements: Statements) -> tuple[int, str]:
 
 _ROWS = f"SELECT {', '.join(f'e.{name}' for name in COLUMNS)} FROM {TABLE} e"  # noqa: S608 - the names are ours
 
-_CONDITIONS = {"kind": "e.kind = ?", "subject": "e.subject = ?", "since": "e.at >= ?", "until": "e.at < ?"}
+_CONDITIONS = {
+    "kind": "e.kind = ?",
+    "subject": "e.subject = ?",
+    "subject_like": "e.subject LIKE ? ESCAPE '!'",
+    "since": "e.at >= ?",
+    "until": "e.at < ?",
+}
 
 
 def list_rows(statements: Statements, *, after: int = 0, count: int = PAGE, **wanted: str | None) -> list[Row]:

@@ -44,10 +44,13 @@ _LONGEST_WHY = 240
 """Characters of a reason in the short table."""
 
 
-def make_run_document(report: Report, *, top: int = 0, needed: float | None = None) -> Document:
+def make_run_document(
+    report: Report, *, top: int = 0, needed: float | None = None, lists_passed: bool = False
+) -> Document:
     """Make the document of a report: what its run came to, and its cases, ``top`` of them in the short table.
 
-    ``needed`` is the share that must pass, for the headline.
+    ``needed`` is the share that must pass, for the headline. With ``lists_passed``, the short table goes on with the
+    cases that passed where there is room.
     """
     measurement = report.measurement
     lead = make_lead(measurement) if measurement is not None else None
@@ -63,7 +66,13 @@ def make_run_document(report: Report, *, top: int = 0, needed: float | None = No
         doubts=[lead.doubts] if lead is not None and lead.doubts else [],
         title=report.about.dataset or "A run",
         subtitles=list(_list_subtitles(report)),
-        blocks=[*notices, *against, *figures, Panels(panels=list(list_run_panels(report))), _show_cases(report, top)],
+        blocks=[
+            *notices,
+            *against,
+            *figures,
+            Panels(panels=list(list_run_panels(report))),
+            _show_cases(report, top, lists_passed=lists_passed),
+        ],
         foot=list(_list_foot(report)),
     )
 
@@ -146,8 +155,8 @@ def _show_verdict(report: Report) -> Verdict:
     )
 
 
-def _show_cases(report: Report, top: int) -> Cases:
-    """Make the list of cases, ``top`` of those that did not pass in its short table."""
+def _show_cases(report: Report, top: int, *, lists_passed: bool) -> Cases:
+    """Make the list of cases; its short table has ``top`` of those that did not pass, with ``lists_passed`` of all."""
     groups = list(dict.fromkeys(case.group for case in report.shown if case.group is not None))
     keys = {name: f"g{place}" for place, name in enumerate(groups)}
     measurement = report.measurement
@@ -157,13 +166,16 @@ def _show_cases(report: Report, top: int) -> Cases:
         else {}
     )
     choices, checks = _list_filters(report, keys, sorts)
-    counts = report.case_outcomes
+    failures = [case for case in report.shown if case.outcome != "passed"]
+    total = report.case_outcomes["failed"] + report.case_outcomes["undecided"]
+    # None that passed stands in the place of a failure that is left out.
+    goes_on = lists_passed and top > len(failures) == total
     return Cases(
         title="Cases",
         about=format_shown(report),
-        table=_list_cases([case for case in report.shown if case.outcome != "passed"][:top]),
-        total=counts["failed"] + counts["undecided"],
-        which="that did not pass",
+        table=_list_cases((report.shown if goes_on else failures)[:top]),
+        total=report.cases if goes_on else total,
+        which="cases" if goes_on else "that did not pass",
         entries=[make_run_entry(case, keys, sorts) for case in report.shown],
         choices=choices,
         checks=checks,

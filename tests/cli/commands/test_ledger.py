@@ -71,6 +71,45 @@ def test_list_filters_and_tells_what_it_left_out(line: Line):
     assert (none["schema"], none["matching"], none["entries"]) == ("adjudge/ledger-entries/1", 0, [])
 
 
+def test_list_takes_a_subject_as_it_shows_it(line: Line):
+    """How a digest begins is enough; a subject of another form is taken as a whole, and finding nothing is said."""
+    record(URL, JudgeResult(outcome="passed", judge="careful", subject="ab12cd34" + "0" * 56))
+    record(URL, JudgeResult(outcome="passed", judge="careful", subject="order-1"))
+    seqs = {
+        subject: [
+            entry["seq"]
+            for entry in line("ledger", "list", "--ledger", URL, "--subject", subject, "--json").document["entries"]
+        ]
+        for subject in ("ab12cd34" + "0" * 56, "ab12cd34" + "0" * 8, "ab12cd35", "order-1", "order-", "%")
+    }
+    none = line("ledger", "list", "--ledger", URL, "--subject", "ab12cd35")
+
+    assert list(seqs.values()) == [[5], [5], [], [6], [], []]
+    assert (none.status, none.out, none.err) == (0, "", "no entry matches\n")
+
+
+def test_list_shows_the_entries_of_one_request(line: Line):
+    """By the id of the approval, or the end of it that lists show: the request, the vote and the end."""
+
+    async def ask() -> str:
+        async with Ledger(URL) as ledger, Approvals(ledger) as approvals:
+            idents = [await approvals.request(make_result(), "Send it?", approvers=[ME]) for _ in range(2)]
+            await approvals.decide(idents[0], ME, True, "read it")
+            return idents[0]
+
+    ident = asyncio.run(ask())
+    listed = [
+        line("ledger", "list", "--ledger", URL, "--approval", text, "--json").document for text in (ident, ident[-12:])
+    ]
+    missing = line("ledger", "list", "--ledger", URL, "--approval", "nobody")
+
+    assert listed[0] == listed[1]
+    assert listed[0]["entries"][0]["kind"] == "approval.requested"
+    assert {entry["payload"]["approval"] for entry in listed[0]["entries"]} == {ident}
+    assert "approval.closed" in [entry["kind"] for entry in listed[0]["entries"]]
+    assert (missing.status, "no approval" in missing.err) == (2, True)
+
+
 def test_list_tells_what_happened(line: Line):
     """Who did what; of an entry that somebody appended in a form of his own, nothing is made up."""
     values = (
@@ -383,6 +422,27 @@ def test_what_is_wrong_with_a_report_is_one_sentence(line: Line, arguments: list
 
     assert done.status == 2
     assert names(done.sentence, *message.split(" … "))
+
+
+async def prepare(ledger: Ledger) -> None:
+    """Make a ledger with its first entry."""
+    async with ledger:
+        await ledger.prepare()
+
+
+def test_a_missing_key_names_the_command_that_makes_one(line: Line):
+    """Which prints the public key, makes a file for its owner alone, and never replaces a key."""
+    missing = line("ledger", "erase", "1", "--reason", "x", "--ledger", URL, "--key", "key.pem")
+    made = line("ledger", "create-key", "key.pem")
+    again = line("ledger", "create-key", "key.pem")
+    asyncio.run(prepare(Ledger("sqlite:///signed.db", key="key.pem")))
+    verified = line("ledger", "verify", "--ledger", "signed.db", "--public-key", made.out.strip())
+
+    assert missing.status == 2
+    assert "`adjudge ledger create-key FILE` makes one" in missing.err
+    assert (made.status, len(made.out.strip()), stat.S_IMODE(Path("key.pem").stat().st_mode)) == (0, 64, 0o600)
+    assert (again.status, "name a new file" in again.err) == (2, True)
+    assert names(verified.out, "in order", "signatures: pinned")
 
 
 def test_a_signed_ledger_is_erased_with_its_key(line: Line):

@@ -39,6 +39,25 @@ def test_it_says_what_a_run_came_to(line: Line):
     assert sum("✗ failed" in item or "? undecided: split" in item for item in rest) == 10
 
 
+@pytest.mark.parametrize(
+    ("top", "failures", "passed", "left_out"),
+    [
+        ("22", 22, 0, "22 of the 23 that did not pass; --top shows more"),
+        ("23", 23, 0, ""),
+        ("30", 23, 7, "30 of the 60 cases; --top shows more"),
+        ("60", 23, 37, ""),
+    ],
+)
+def test_as_many_cases_as_asked_for_are_listed(line: Line, top: str, failures: int, passed: int, left_out: str):
+    """Failures first, then those that passed."""
+    done = line("report", "run", "--top", top)
+    rows = [item for item in done.out.splitlines() if item.startswith("answer-")]
+    words = ["passed" if "✓ passed" in item else "other" for item in rows]
+
+    assert words == ["other"] * failures + ["passed"] * passed
+    assert left_out in done.err if left_out else "--top" not in done.err
+
+
 def test_files_are_written_beside_it(line: Line):
     """HTML, JUnit and Markdown, each where it is asked for; what is there is replaced."""
     Path("r.html").write_text("old", "utf-8")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge import Gate, Ledger, RuleResult, UsageError
+from adjudge import Approvals, Gate, Ledger, Rule, RuleResult, UsageError
 from adjudge.ledger import Findings, choose_opinion, derive_audit, record_opinion
 from adjudge.testing import ScriptedModel
 from kit.audits import (
@@ -191,6 +191,104 @@ def test_every_finding_cites_the_entry_that_shows_it():
     ]
     assert report.findings == Findings(major=1)
     assert (report.opinion, report.computed_opinion) == ("qualified", "qualified")
+
+
+def test_an_override_is_shown_by_the_decision_that_let_it_through():
+    """And not by a later attempt that was blocked, which is named beside it."""
+    rows = make_rows(
+        decide(FAILED, pending=True, approval_id="a1"),
+        close(FAILED, "ada", approved=True),
+        decide(FAILED, allowed=True, decided_by="human", approval_id="a1"),
+        decide(FAILED, decided_by="policy", approval_id="a1"),
+    )
+    report = audit_rows(rows)
+    (finding,) = report.found
+    (item,) = report.judged
+
+    assert (finding.code, finding.seq, finding.hash) == ("approved", 4, rows[3][8])
+    assert finding.detail.endswith("a person (ada) approved it; blocked after that: entry 5")
+    assert (item.seq, item.hash, item.became, item.others) == (4, rows[3][8], "let through", (2, 3, 5))
+
+
+def test_what_a_policy_let_through_is_cited_before_what_people_did():
+    """The entry shows what the finding says, also where several let it through."""
+    report = audit(decide(FAILED, allowed=True, decided_by="human"), decide(FAILED, **OBSERVED), decide(FAILED))
+
+    assert [(item.code, item.seq) for item in report.found] == [("let_through", 3)]
+
+
+def test_a_conflict_is_shown_by_the_entry_that_contradicts():
+    """The first of them, whatever is recorded after it."""
+    report = audit(decide(FAILED), ("result", replace(PASSED, id=FAILED.id)), decide(FAILED))
+
+    assert [(item.code, item.seq) for item in report.found] == [("conflict", 3)]
+
+
+@pytest.mark.parametrize(
+    ("events", "code"),
+    [
+        ([request(FAILED), close(FAILED, "ada", approved=True)], "approved"),
+        ([request(BROKEN), close(BROKEN, "ada", approved=True)], "overridden"),
+        ([request(FAILED), close(FAILED, approved=True)], "let_through"),
+    ],
+)
+def test_an_approval_that_nobody_used_let_nothing_through(events: list[Any], code: str):
+    """The finding stays, and says that no entry shows more than the approval."""
+    report = audit(*events)
+
+    assert [(item.code, item.seq) for item in report.found] == [(code, 3)]
+    assert "approved it, and no entry says that it went through" in report.found[0].detail
+    assert "let it through" not in report.found[0].detail
+    assert [item.became for item in report.judged] == ["approved"]
+
+
+ASKS: dict[str, Any] = {"basis": {"policy": {"on_rule": "ask"}}}
+APPROVED: dict[str, Any] = {"allowed": True, "decided_by": "human"}
+
+
+@pytest.mark.parametrize(
+    ("events", "code"),
+    [
+        ([decide(BROKEN, pending=True, **ASKS), close(BROKEN, "ada", approved=True)], "approved"),
+        ([request(BROKEN), close(BROKEN, "ada", approved=True), decide(BROKEN, **APPROVED, **ASKS)], "approved"),
+        ([decide(BROKEN, **APPROVED, **ASKS)], "overridden"),
+        ([request(BROKEN), decide(BROKEN, **APPROVED), decide(BROKEN, pending=True, **ASKS)], "overridden"),
+    ],
+    ids=["asked", "waited", "nobody asked", "too late"],
+)
+def test_a_gate_that_asks_about_rules_by_design_is_not_overridden(events: list[Any], code: str):
+    """By the policy in the decision that asked people, or that let it through; a later entry changes nothing."""
+    assert find_codes(audit(*events)) == [code]
+
+
+def test_a_held_refund_is_audited_as_it_was_decided(tmp_path: Path):
+    """A rule holds it, a person approves, one is resumed, with other content as well, and one is not."""
+
+    async def run() -> Any:
+        ledger = Ledger(f"sqlite:///{tmp_path / 'a.db'}")
+        async with ledger, Approvals(ledger) as approvals:
+            rule = Rule(name="small", evaluate=lambda refund: refund["amount"] <= 100)
+            options: dict[str, Any] = {"ask": {"approvers": ["ada"]}, "wait": False, "on_rule": "ask"}
+            gate = Gate("refunds", rules=[rule], approvals=approvals, ledger=ledger, show_content=True, **options)
+            held = [await gate.check({"amount": amount}) for amount in (250, 800)]
+            for decision in held:
+                await approvals.decide(decision.approval_id or "", "ada", True, "by phone")
+            allowed = await gate.resume(held[0].approval_id or "", content={"amount": 250})
+            other = await gate.resume(held[0].approval_id or "", content={"amount": 251})
+            return held, allowed, other, await derive_audit(ledger)
+
+    held, allowed, other, report = asyncio.run(run())
+    became = {item.subject: (item.became, item.seq) for item in report.judged}
+
+    assert (bool(allowed), bool(other), report.opinion, find_codes(report)) == (
+        True,
+        False,
+        "unqualified",
+        ["approved"] * 2,
+    )
+    assert became[held[0].subject] == ("let through", allowed.ledger_seq)
+    assert became[held[1].subject][0] == "approved"
+    assert [item.seq for item in report.found if f"entry {other.ledger_seq}" in item.detail] == [allowed.ledger_seq]
 
 
 def test_entries_about_one_result_are_one_thing():

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote
 
 import pytest
 
-from adjudge import Approvals, Ledger
+from adjudge import Approvals, Gate, Ledger, Rule
 from kit.approval_pages import (
     CONFIG,
     CONTENT,
@@ -214,7 +214,7 @@ def test_the_queue_begins_with_what_expires_next(tmp_path: Path):
         assert f'<a class="item" href="/approvals/{soon}" aria-current="true">' in page
         assert "4 wait, 3 of them for you" in page
         assert (find_link(page, "k"), find_link(page, "j")) == (other, late)
-        assert "<b>2</b> of 4 waiting" in page
+        assert "<b>2</b> of 4 waiting, 3 for you" in page
         assert '<span class="count held" data-waits="/approvals"><b>3</b>' in page
 
 
@@ -423,6 +423,27 @@ def test_a_score_with_nothing_to_reach_has_no_mark(server: RunningServer, ana: A
 
     assert 'class="n last"><span class="state failed">' in page
     assert 'class="n last"><span class="n">0.30</span>' in bare
+
+
+def test_what_rules_alone_held_back_names_no_judge(server: RunningServer, ana: Any):
+    """There is none to override, or to hide."""
+
+    async def hold(ledger: Ledger) -> str:
+        rule = Rule(name="small", evaluate=lambda text: len(str(text)) < 5)
+        options: dict[str, Any] = {"on_rule": "ask", "ask": {"approvers": ["Ana"]}, "wait": False, "show_content": True}
+        async with Approvals(ledger) as approvals:
+            gate = Gate("refunds", rules=[rule], approvals=approvals, ledger=ledger, **options)
+            return (await gate.check("a large refund")).approval_id or ""
+
+    ident = server.change(hold)
+    page = read(ana, ident)
+    answer = send(ana, ident, "approve", " ")
+
+    assert "Hide the rules until I decide" in page
+    assert "Needed to approve, because that overrides the rules." in page
+    assert "Judge rules" not in page
+    assert "overrides the judge" not in page
+    assert (answer.status_code, "overrides the rules, which did not pass it" in answer.text) == (422, True)
 
 
 def test_undoing_too_late_says_so(server: RunningServer, ana: Any):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -28,6 +29,7 @@ from adjudge.ledger.audit.derive import derive_audit, record_opinion
 from adjudge.ledger.audit.entry import AuditEntry, Opinion
 from adjudge.ledger.audit.file import render_audit
 from adjudge.ledger.ledger import Ledger
+from adjudge.ledger.signature import create_signing_key
 
 if TYPE_CHECKING:
     from adjudge.ledger.entry import Entry
@@ -37,6 +39,9 @@ T = TypeVar("T")
 
 _LONGEST = 60
 """Characters of what an entry says, in a list."""
+
+_DIGEST_START = re.compile("[0-9a-f]{6,63}")
+"""What is taken for how a digest begins, as lists show it; any other subject is taken as a whole."""
 
 _ROOMY = 120
 """Columns of a terminal from which a list has room for digests."""
@@ -74,7 +79,12 @@ def list_entries(
     outcome: Annotated[str | None, name_option("outcome", "Only passed, failed or undecided.")] = None,
     judge: Annotated[str | None, name_option("judge", "Only of this judge, or with it as a seat.")] = None,
     gate: Annotated[str | None, name_option("gate", "Only of this gate.")] = None,
-    subject: Annotated[str | None, name_option("subject", "Only about this, most often a digest.")] = None,
+    subject: Annotated[
+        str | None, name_option("subject", "Only about this: most often a digest, or how one begins.")
+    ] = None,
+    approval: Annotated[
+        str | None, name_option("approval", "Only of this request for approval, by its id or an end of it.")
+    ] = None,
     execution: Annotated[str | None, name_option("execution", "Only of this execution.")] = None,
     run: Annotated[str | None, name_option("run", "Only of this run of an agent, whose calls were guarded.")] = None,
     since: Annotated[str | None, name_option("since", "From this time on, like 2026-11-20T12:00Z.")] = None,
@@ -86,12 +96,19 @@ def list_entries(
     """List entries of a ledger, oldest first.
 
     $ adjudge ledger list
+
+    `adjudge approvals show ID` shows who decided a request.
     """
     filters: dict[str, Any] = {"kind": kind, "outcome": outcome, "judge": judge, "gate": gate}
-    filters |= {"subject": subject, "execution": execution, "run": run}
+    is_start = subject is not None and _DIGEST_START.fullmatch(subject) is not None
+    filters |= {"subject_start" if is_start else "subject": subject, "execution": execution, "run": run}
     filters |= {"since": read_time("--since", since), "until": read_time("--until", until)}
 
     async def find(opened: Ledger) -> tuple[list[Entry], int]:
+        if approval is not None:
+            from adjudge.guards.approval.approvals import Approvals
+
+            filters["approval"] = await Approvals(opened).find(approval)
         listed: deque[Entry] = deque(maxlen=min(last, sys.maxsize) or None)
         count = 0
         async for entry in opened.query(**filters):
@@ -103,6 +120,9 @@ def list_entries(
     if as_json:
         rows = [entry.to_dict() for entry in entries]
         write_json({"schema": "adjudge/ledger-entries/1", "matching": count, "entries": rows})
+        return
+    if not entries:
+        note("no entry matches")
         return
     _draw(entries)
     if count > len(entries):
@@ -195,6 +215,24 @@ def head(ledger: Place = None, config: option.ConfigFile = None, as_json: option
         write_json(latest.to_dict())
     else:
         print_line(str(latest))
+
+
+def create_key(
+    file: Annotated[Path, typer.Argument(metavar="FILE", hidden=True)], as_json: option.AsJson = False
+) -> None:
+    """Write a new private key that signs a ledger to FILE, and print its public key.
+
+    $ adjudge ledger create-key ledger-key.pem
+
+    FILE must not exist, and only its owner can read it. Name it as key under [ledger] before the first entry: a ledger
+    is signed from its beginning or not at all. Keep the public key where the people who write the ledger cannot change
+    it.
+    """
+    public_key = create_signing_key(file)
+    if as_json:
+        write_json({"schema": "adjudge/ledger-key/1", "public_key": public_key})
+    else:
+        print_line(public_key)
 
 
 def backup(
@@ -548,6 +586,7 @@ ledger_app = make_group(
         "verify": verify,
         "export": export,
         "head": head,
+        "create-key": create_key,
         "backup": backup,
         "upgrade": upgrade,
         "erase": erase,

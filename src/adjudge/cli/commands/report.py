@@ -53,7 +53,10 @@ def report(
     ] = None,
     as_json: option.AsJson = False,
     top: Annotated[
-        int | None, typer.Option("--top", metavar="N", help="How many cases to list; at most 2,000, failures first.")
+        int | None,
+        typer.Option(
+            "--top", metavar="N", help="How many cases to list; at most 2,000, failures first, then those that passed."
+        ),
     ] = None,
     fail_under: option.FailUnder = None,
     labels: option.ReportLabels = None,
@@ -68,9 +71,9 @@ def report(
 
     $ adjudge report runs/monday
 
-    RUN is a folder that `adjudge run` wrote. Without --top, the terminal lists 10 cases, a comment 20, and HTML and
-    JSON up to 2,000. CASE is the id of a case, or its beginning (12 characters or more): everything about it is shown,
-    with every judgement and reply, uncut.
+    RUN is a folder that `adjudge run` wrote. Without --top, the terminal lists 10 cases that did not pass, a comment
+    20, and HTML and JSON up to 2,000 of all. CASE is the id of a case, or its beginning (12 characters or more):
+    everything about it is shown, with every judgement and reply, uncut.
 
     With --labels, or if the run was labelled (`adjudge label`), it also says what people would pass and how far the
     judge can be trusted; `adjudge agree` says more. This needs the extra: pip install 'adjudge[trust]'.
@@ -120,7 +123,7 @@ def report(
         elif markdown != "-":
             from adjudge.report.run_document import make_run_document
 
-            document = make_run_document(summary, top=_LISTED if top is None else top)
+            document = make_run_document(summary, top=_LISTED if top is None else top, lists_passed=top is not None)
             print_document(document, more="--top shows more, --html FILE all of the first 2,000")
         statuses = {_find_status(summary, fail_under), request.find_status(measurement, opened)}
         return MISSED if MISSED in statuses else max(statuses)
@@ -191,6 +194,8 @@ def _summarise(run: Run, top: int | None, labels: LabelJoin, *, whole: bool) -> 
     from adjudge.report.summary import label_items, read_status, summarise
 
     most = MOST_CASES if whole and top is None else top if top is not None else max(_LISTED, _COMMENTED)
+    # A report keeps a part of its room for each outcome; with twice the room, what is listed has no gap.
+    most = 2 * most if not whole and 2 * most <= MOST_CASES else most
     with show_progress("read", sum(run.counts.values())) as progress:
         items = label_items(_read(run, progress), labels)
         return summarise(items, run.manifest, status=read_status(run), most_cases=most)

@@ -63,8 +63,9 @@ async def cast_vote(
 
 def _check_approval(approval: Approval, *, reason: str, seen: str | None) -> None:
     if approval.outcome != "passed" and not reason.strip():
+        said_by = "rules" if approval.result is not None and approval.result.decided_by == "rule" else "judge"
         raise UsageError(
-            f"approving overrides the judge, which did not pass it ({approval.outcome}); write your reason"
+            f"approving overrides the {said_by}, which did not pass it ({approval.outcome}); write your reason"
         )
     if not seen:
         raise UsageError(

@@ -115,7 +115,7 @@ def explain_opinion(*, critical: int, major: int, judged: int, undecided: int, v
     return f"neither a critical nor a major finding about {judged} things that were judged"
 
 
-Became = Literal["let through", "stopped", "pending", "unknown"]
+Became = Literal["let through", "approved", "stopped", "pending", "unknown"]
 
 
 MOST_LISTED = 1_000
@@ -175,7 +175,7 @@ class Judged:
     """Something that was judged, what came of it, and the entry of the ledger that says so."""
 
     seq: int
-    """The place of the last entry about it."""
+    """The place of the entry that shows what came of it; where none does, of the last one about it."""
     hash: str
     """The hash of that entry."""
     kind: str
@@ -185,7 +185,8 @@ class Judged:
     outcome: str
     """``passed``, ``failed`` or ``undecided``; ``unjudged`` or ``unreadable`` where there is none."""
     became: Became = "unknown"
-    """The fate of the content; ``unknown`` where the ledger does not say."""
+    """The fate of the content: ``approved`` where no decision let it through after that, ``unknown`` where the ledger
+    does not say."""
     judge: str = ""
     """The name of the judge; empty where none answered."""
     gate: str = ""
@@ -204,7 +205,7 @@ class Judged:
     approval_id: str | None = None
     """The id of the request to people; ``None`` without one."""
     others: tuple[int, ...] = ()
-    """The places of earlier entries about it, the last 5 at most."""
+    """The places of other entries about it, the last 5 at most."""
 
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data."""

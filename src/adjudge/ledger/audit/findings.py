@@ -92,11 +92,14 @@ def _choose_rest(judged: JudgedItem) -> FindingCode | None:
 
 def _choose_failed(judged: JudgedItem) -> FindingCode:
     unknown: FindingCode = "rule_failed" if judged.facts.failed_rules else "failed"
-    if judged.became == "let through" and judged.through == {"human"}:
+    if judged.through == {"human"}:
         # By people alone: a judge or a policy beside them would let the next one through as well. Where a gate asked
-        # them, that is what it was made for.
-        return "overridden" if judged.unasked or judged.facts.failed_rules else "approved"
-    code_of: dict[Became, FindingCode] = {"let through": "let_through", "stopped": "stopped", "pending": "pending"}
+        # them, that is what it was made for; about a rule that failed, only a gate that says so asks by design.
+        is_by_design = not judged.unasked and (not judged.facts.failed_rules or judged.asks_on_rule)
+        return "approved" if is_by_design else "overridden"
+    if judged.through:
+        return "let_through"
+    code_of: dict[Became, FindingCode] = {"stopped": "stopped", "pending": "pending"}
     return code_of.get(judged.became, unknown)
 
 
@@ -130,15 +133,18 @@ def _explain(code: FindingCode, judged: JudgedItem) -> str:
     """Explain a finding about an item in a sentence, with the rules that failed."""
     who = "a person" if "human" in judged.through else "a judge" if "judge" in judged.through else "a policy"
     decider = f"{who} ({', '.join(judged.by)})" if judged.by else who
+    # An approval that nobody used let nothing through, as far as the ledger knows.
+    unused = ", and no entry says that it went through"
+    let_through = "let it through" if judged.used else f"approved it{unused}"
     because = judged.facts.undecided_because or "no reason is recorded"
     sentences: dict[FindingCode, str] = {
         "conflict": "it was recorded with different outcomes under one id",
         "unreadable": f"this {judged.kind} says no outcome",
         "tampering": "somebody interfered with the judging",
         "contradiction": "a judge contradicted itself",
-        "let_through": f"it failed, and {decider} let it through",
-        "overridden": f"it failed, and {decider} let it through",
-        "approved": f"it failed, a gate asked people, and {decider} approved it",
+        "let_through": f"it failed, and {decider} {let_through}",
+        "overridden": f"it failed, and {decider} {let_through}",
+        "approved": f"it failed, a gate asked people, and {decider} approved it{'' if judged.used else unused}",
         "rule_failed": "an error rule failed, and nothing says that it was stopped",
         "failed": "it failed, and nothing says that it was stopped",
         "undecided": f"nobody could decide ({because})",
@@ -150,7 +156,13 @@ def _explain(code: FindingCode, judged: JudgedItem) -> str:
         "unjudged": "it was let through without being judged",
     }
     names = ", ".join(repr(rule.name[:60]) for rule in judged.facts.failed_rules[:20])
-    return sentences[code] + (f"; rules that failed: {names}" if names else "")
+    refused = ", ".join(map(str, judged.refused))
+    parts = (
+        sentences[code],
+        names and f"rules that failed: {names}",
+        refused and f"blocked after that: entry {refused}",
+    )
+    return "; ".join(filter(None, parts))
 
 
 def _make(code: FindingCode, detail: str, seq: int, entry_hash: str) -> Finding:

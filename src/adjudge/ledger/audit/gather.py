@@ -120,6 +120,9 @@ _MOST_OTHERS = 5
 
 _MOST_PEOPLE = 20
 
+_SAYS_NOTHING, _STOPPED, _APPROVED, _USED, _OPENED, _CONFLICT = range(6)
+"""How much an entry says of what came of something; the entry that says most of it is the one that is cited."""
+
 _NOBODY: frozenset[str] = frozenset()
 
 _UNKNOWN = Facts()
@@ -177,6 +180,15 @@ class JudgedItem:
     entry, which whoever can append may add, takes that back."""
     stopped: frozenset[str] = _NOBODY
     pending: bool = False
+    used: bool = False
+    """True if a decision let it through; an approval alone shows only that one could have."""
+    asks_on_rule: bool = False
+    """True if its gate asks people about what a rule failed (``on_rule="ask"``), by the decision that asked them or
+    that let it through first."""
+    refused: tuple[int, ...] = ()
+    """The places of decisions that blocked it after it was approved, such as for other content."""
+    weight: int = _SAYS_NOTHING
+    """How much the entry at ``seq`` says."""
     unasked: bool = False
     """True if somebody let it through before a gate had asked people, or by an override."""
     by: tuple[str, ...] = ()
@@ -186,7 +198,7 @@ class JudgedItem:
     def became(self) -> Became:
         """The fate of the content."""
         if self.through:
-            return "let through"
+            return "let through" if self.used else "approved"
         return "stopped" if self.stopped else "pending" if self.pending else "unknown"
 
 
@@ -275,8 +287,6 @@ class Evidence:
         if judged is None:
             self._add_other(row[0])
             return
-        judged.others = (*judged.others, judged.seq)[-_MOST_OTHERS:] if judged.seq else ()
-        judged.seq, judged.hash, judged.kind = row[0], row[8], row[3]
         judged.in_scope = judged.in_scope or self.selection.takes(row[4], payload, about or {})
         if judged.in_scope:
             self._count(row[0])
@@ -289,7 +299,9 @@ class Evidence:
             judged.facts = replace(judged.facts, outcome="unjudged")
         judged.gate = read_text(payload.get("gate")) or judged.gate
         judged.subject = row[4][:LONGEST] or judged.subject
-        _take_statement(judged, row[3], payload)
+        weight = _take_statement(judged, row, payload)
+        # The first entry that contradicts an earlier one shows the conflict.
+        _cite(judged, row, _CONFLICT if judged.conflicts else weight)
         if judged.approval_id is not None:
             self._approvals.setdefault(judged.approval_id, judged.key)
 
@@ -345,22 +357,57 @@ def _take_facts(judged: JudgedItem, facts: Facts) -> None:
     judged.conflicts = judged.conflicts or not (earlier == _UNKNOWN or same)
 
 
-def _take_statement(judged: JudgedItem, kind: str, payload: Mapping[str, Any]) -> None:
-    """Note what an entry says was done."""
+def _cite(judged: JudgedItem, row: Row, weight: int) -> None:
+    """Cite an entry if it says more of what came of it than the one that is cited by now.
+
+    Of several that let it through or approved it the first stays: an attempt that was blocked afterwards shows nothing
+    of that. Of several that stopped it, or say nothing, the last is cited.
+    """
+    is_cited = not judged.seq or weight > judged.weight or weight == judged.weight <= _STOPPED
+    other = judged.seq if is_cited else row[0]
+    judged.others = tuple(sorted({*judged.others, other} - {0}))[-_MOST_OTHERS:]
+    if is_cited:
+        judged.seq, judged.hash, judged.kind, judged.weight = row[0], row[8], row[3], weight
+
+
+def _take_statement(judged: JudgedItem, row: Row, payload: Mapping[str, Any]) -> int:
+    """Note what an entry says was done, and return how much it says."""
+    kind = row[3]
     if kind == "result":
-        return
+        return _SAYS_NOTHING
     judged.approval_id = read_text(payload.get("approval") or payload.get("approval_id")) or judged.approval_id
     was_asked, before = judged.pending and kind != "override", judged.through
+    weight = _SAYS_NOTHING
     if kind == "tool.reviewed":
-        _note(judged, "judge", through=judged.facts.outcome == "passed")
+        weight = _note_decision(judged, "judge", through=judged.facts.outcome == "passed")
+    elif kind == "decision":
+        weight = _take_decision(judged, row[0], payload)
     elif kind == "approval.requested" or payload.get("pending") is True:
         judged.pending = True
-    elif kind == "decision":
-        _note(judged, _find_decider(judged, payload), through=payload.get("allowed") is True)
     else:
-        _take_answer(judged, payload)
+        weight = _take_answer(judged, payload)
     # As it was when this entry was made: a request that somebody appends afterwards asked nobody.
     judged.unasked = judged.unasked or (not was_asked and judged.through != before)
+    return weight
+
+
+def _take_decision(judged: JudgedItem, seq: int, payload: Mapping[str, Any]) -> int:
+    """Note a gate's decision, and by which policy it asked people."""
+    # Once it went through, no later entry can say that its gate asks people by design.
+    judged.asks_on_rule = judged.asks_on_rule or (not judged.used and _asks_on_rule(payload))
+    if payload.get("pending") is True:
+        judged.pending = True
+        return _SAYS_NOTHING
+    allowed = payload.get("allowed") is True
+    if judged.through and not allowed:
+        judged.refused = (*judged.refused, seq)[-_MOST_OTHERS:]
+    return _note_decision(judged, _find_decider(judged, payload), through=allowed)
+
+
+def _asks_on_rule(payload: Mapping[str, Any]) -> bool:
+    basis = payload.get("basis")
+    policy = basis.get("policy") if isinstance(basis, dict) else None
+    return isinstance(policy, dict) and policy.get("on_rule") == "ask"
 
 
 def _find_decider(judged: JudgedItem, payload: Mapping[str, Any]) -> str:
@@ -370,7 +417,7 @@ def _find_decider(judged: JudgedItem, payload: Mapping[str, Any]) -> str:
     return "policy" if borrowed else by
 
 
-def _take_answer(judged: JudgedItem, payload: Mapping[str, Any]) -> None:
+def _take_answer(judged: JudgedItem, payload: Mapping[str, Any]) -> int:
     """Note the end of a request for approval, or that people overruled a judge."""
     status = {"approved": True, "denied": False}.get(read_text(payload.get("status")))
     approved = next((payload[name] for name in ("approved", "label") if name in payload), status)
@@ -379,11 +426,19 @@ def _take_answer(judged: JudgedItem, payload: Mapping[str, Any]) -> None:
     judged.by = tuple(dict.fromkeys([*judged.by, *filter(None, names)]))[:_MOST_PEOPLE]
     by = read_text(payload.get("decided_by")) or ("human" if any(names) else "policy")
     # What cannot be read is taken for the worse of the two.
-    _note(judged, by if isinstance(approved, bool) else "policy", through=approved is not False)
+    return _note(judged, by if isinstance(approved, bool) else "policy", through=approved is not False)
 
 
-def _note(judged: JudgedItem, by: str, *, through: bool) -> None:
+def _note_decision(judged: JudgedItem, by: str, *, through: bool) -> int:
+    judged.used = judged.used or through
+    weight = _note(judged, by, through=through)
+    # What a judge or a policy let through is graver than what people did, so it is cited before that.
+    return (_USED if by == "human" else _OPENED) if through else weight
+
+
+def _note(judged: JudgedItem, by: str, *, through: bool) -> int:
     if through:
         judged.through |= {by}
-    else:
-        judged.stopped |= {by}
+        return _APPROVED
+    judged.stopped |= {by}
+    return _STOPPED

@@ -168,6 +168,14 @@ class RequestView:
     """Digest of what is shown, which an approval has to send back; empty while it is not all shown."""
 
     @property
+    def said_by(self) -> str:
+        """What said the verdict, in a word: ``rules`` or ``judge``.
+
+        The judge where the verdict is hidden: the word would tell that a rule failed.
+        """
+        return "rules" if self.result is not None and self.result.decided_by == "rule" else "judge"
+
+    @property
     def shown(self) -> int:
         """Characters of the content that are shown; all of them of one in rows."""
         return self.length if self.content is None else sum(len(part.text) for part in self.content.passages)
