@@ -112,6 +112,11 @@ def test_pending_is_not_through():
     with pytest.raises(Blocked) as caught:
         send("x")
     assert caught.value.decision.pending
+    assert "calling it again asks anew" in str(caught.value)
+    assert "resume(error.decision, content=...)" in str(caught.value)
+    with pytest.raises(Blocked) as stopped:
+        GATE.guard(argument="text")(lambda text: text)(LONG)
+    assert "resume" not in str(stopped.value)
 
 
 def test_observe_holds_no_function_up():

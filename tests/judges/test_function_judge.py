@@ -6,6 +6,7 @@ import asyncio
 import functools
 import json
 import math
+import re
 import threading
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -469,9 +470,38 @@ def test_time_limits_and_failures_are_those_of_models():
         release.set()
     result = Judge(broken).evaluate_sync("x", criteria=POLITE)
     assert result.undecided_because == "error"
-    assert "broken raised ValueError: no dictionary" in result.detail
+    assert re.fullmatch(r"broken raised ValueError: no dictionary at test_function_judge.py:\d+", result.detail)
     assert JudgeChain([broken], fail_open=True).evaluate_sync("x", criteria=POLITE).decided_by == "policy"
     assert not JudgeChain([broken]).evaluate_sync("x", criteria=POLITE).passed
+
+
+def test_an_exception_of_a_library_is_placed_in_the_function_that_called_it():
+    """Its own line would tell nobody what to mend."""
+
+    def broken(content: str) -> bool:
+        return bool(json.loads(content))
+
+    result = Judge(broken).evaluate_sync("no JSON", criteria=POLITE)
+    line = broken.__code__.co_firstlineno + 1
+    assert result.detail.endswith(f" at test_function_judge.py:{line}")
+
+
+def test_a_misspelt_criterion_is_named():
+    """Beside the one that is missing, so that nobody looks for it in the rubric."""
+    result = returning({"polite": 1.0, "shrt": 1.0}, criteria={"polite": "Is polite.", "short": "Is short."})
+    assert result.undecided_because == "missing_criterion"
+    assert "criterion 'short' appears 0 times" in result.detail
+    assert "'shrt', and the rubric has no such criterion" in result.detail
+
+
+def test_criteria_with_weights_are_a_rubric():
+    """What was written is nearly right, and the remedy is named."""
+    weighted = [{"name": "polite", "description": "Is polite.", "weight": 2}]
+    assert "rubric={'name': ..., 'criteria': [...]}" in complaint(polite_judge_of, weighted)
+
+
+def polite_judge_of(criteria: list) -> object:
+    return Judge(polite).evaluate_sync("x", criteria=criteria)
 
 
 def test_a_model_of_the_call_is_asked_in_place_of_the_function():

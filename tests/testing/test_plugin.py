@@ -188,6 +188,21 @@ def test_an_undecided_judge_passes_nothing(suite):
     done.stdout.fnmatch_lines(["E *? undecided (error)*", "E *reset*", "E *undecided is not a pass; *adjudge doctor*"])
 
 
+def test_a_function_that_raises_is_placed_and_no_server_is_looked_for(suite):
+    """Its file and line are what there is to mend."""
+    write(
+        suite,
+        "def boom(content) -> bool:",
+        "    raise ValueError('nope')",
+        "def test_one(): assert_passes('nice', criteria='Is polite.', judge=boom)",
+    )
+    done = run(suite)
+
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(["E *boom raised ValueError: nope at test_it.py:4", "E *undecided is not a pass; *"])
+    assert "adjudge doctor" not in done.stdout.str()
+
+
 def test_nobody_to_judge_is_a_failure_and_not_a_skip(suite):
     """Without a judge the test fails by a sentence that says how to name one."""
     write(suite, f"def test_one(): assert_passes('nice', {POLITE})")

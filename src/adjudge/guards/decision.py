@@ -22,7 +22,8 @@ class Blocked(AdjudgeError):
     """
 
     def __init__(self, decision: Decision) -> None:
-        super().__init__(decision.explain())
+        again = "; calling it again asks anew: once people approved, go on with resume(error.decision, content=...)"
+        super().__init__(decision.explain() + again * decision.pending)
         self.decision = decision
 
 

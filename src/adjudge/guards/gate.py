@@ -909,6 +909,9 @@ class Gate(ReadOnly):
         if it may go through. The decorated function, sync or async, raises ``Blocked`` with the decision. Raises
         ``UsageError`` if the function has no such parameter, for an async generator, and, without ``argument``, for a
         generator, because its pieces would be out before the check.
+
+        Of a gate with ``wait=False`` the decision may be pending. A second call asks people anew, also after they
+        approved; go on with ``resume``.
         """
         return make_guard(GuardingGate(name=self.name, check=self.check, withdraw=self._withdraw), argument)
 

@@ -49,10 +49,10 @@ class LiveEstimate:
     """The number of groups with several cases: the limits hold for these cases, and are too narrow for others."""
 
 
-def estimate_live(queue: LabelQueue) -> LiveEstimate | None:
+def estimate_live(queue: LabelQueue, *, within: float = WITHIN) -> LiveEstimate | None:
     """Estimate the rate of good cases from the labels of a queue so far, and about how many more are needed.
 
-    The width that is aimed at is that of the run's plan, else 3 points.
+    The half-width that is aimed at is that of the run's plan, else ``within``.
     ``None`` where there is nothing to say: fewer than 10 labels, answers that are not good or bad, an order that is
     not random, or ``adjudge[trust]`` is not installed.
     """
@@ -61,7 +61,7 @@ def estimate_live(queue: LabelQueue) -> LiveEstimate | None:
         return None
     names = list(sample.sizes)
     draws = [(names.index(stratum), good) for stratum, good in sample.draws]
-    within = sample.within or WITHIN
+    within = sample.within or within
     try:
         allocations = [
             Allocation(first=first, shares=tuple(count / sum(counts) for count in counts))

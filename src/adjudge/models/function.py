@@ -12,6 +12,8 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePath
+from traceback import walk_tb
 from typing import Any, Literal
 
 from adjudge.concurrency import PerLoop, describe_error
@@ -67,12 +69,29 @@ class _Caller:
         except ModelError:
             raise
         except Exception as error:
-            raise ModelError(f"{self.name} raised {describe_error(error)}") from error
+            raise ModelError(f"{self.name} raised {describe_error(error)}{_describe_place(error)}") from error
 
     async def _call_in_thread(self, call: Callable[[], Any]) -> Any:
         places = self._places.get()
         await places.acquire()
         return await call_in_thread(call, name=f"adjudge {self.name}", on_return=places.release)
+
+
+def _describe_place(error: BaseException) -> str:
+    """Describe where in the function's own file an exception was raised; empty where nobody knows.
+
+    A library that the function calls may have raised it, and its line would tell nobody what to mend.
+    """
+    steps = [
+        (frame.f_code.co_filename, line)
+        for frame, line in walk_tb(error.__traceback__)
+        if frame.f_globals.get("__name__", "").partition(".")[0] != "adjudge"
+    ]
+    if not steps:
+        return ""
+    path = steps[0][0]
+    line = next(line for file, line in reversed(steps) if file == path)
+    return f" at {PurePath(path).name}:{line}"
 
 
 FunctionShape = Literal["function", "pair", "adapter"]

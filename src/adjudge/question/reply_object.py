@@ -281,8 +281,13 @@ def read_criteria(members: Mapping[str, Any], names: list[str]) -> dict[str, Map
     entry_names = [name for name, _ in pairs]
     for name in names:
         if entry_names.count(name) != 1:
+            invented = next((other for other in entry_names if other not in names), None)
+            instead = (
+                "" if invented is None else f", which scores {_show(invented)}, and the rubric has no such criterion"
+            )
             raise ReplyError(
-                "missing_criterion", f"criterion {name!r} appears {entry_names.count(name)} times in the reply"
+                "missing_criterion",
+                f"criterion {name!r} appears {entry_names.count(name)} times in the reply{instead}",
             )
     for name in entry_names:
         if name not in names:

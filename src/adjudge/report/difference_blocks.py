@@ -48,7 +48,7 @@ def list_difference_blocks(diff: Diff) -> Iterator[Block]:
     if diff.judged is not None:
         names = name_folders(diff)
         rows = list(_list_share_rows([("the judge alone", diff.judged)], kind="judge"))
-        lead = _make_lead(describe_verdicts(diff.judged, *names), rows, names)
+        lead = _make_lead(describe_verdicts(diff.judged, *names, margin=diff.margin), rows, names)
         yield Section(title="", blocks=[lead, Facts(pairs=list(list_verdict_facts(diff.judged)))])
 
 

@@ -95,11 +95,19 @@ def describe_judges(difference: JudgeDifference, one: str, other: str, *, margin
     return f"{sentence}{limits}{_describe_more(share.more, 'labelled case')}."
 
 
-def describe_verdicts(share: ShareDifference, one: str, other: str) -> str:
-    """Describe which of two runs one judge passes more often: one sentence, which says that it is the judge's alone."""
+def describe_verdicts(share: ShareDifference, one: str, other: str, *, margin: float | None = None) -> str:
+    """Describe which of two runs one judge passes more often: one sentence, which says that it is the judge's alone.
+
+    ``margin`` is as for systems.
+    """
     low, high = share.low or 0.0, share.high or 0.0
+    enough = _describe_margin(low, margin)
     if low > 0 or high < 0:
-        return f"{other} passes {_describe_shown(low, high)} often than {one}, by the judge alone."
+        addition = f": {enough}" if enough else ""
+        return f"{other} passes {_describe_shown(low, high)} often than {one}, by the judge alone{addition}."
+    if enough:
+        between = f"between {_describe_limit(low)} and {_describe_limit(high)}"
+        return f"By the judge alone {other} is {enough} than {one}: the difference is {between}."
     sentence = (
         f"The judge's verdicts on {format_count(share.of, 'case')} cannot tell whether {other} passes more often "
     )

@@ -129,7 +129,7 @@ def describe_rate(measurement: Measurement) -> str:
     )
     if measurement.is_counted:
         return f"People {verb} {format_whole(rate.value)} of {whole}; the judge {does} {judge}."
-    between = format_between(rate.low, rate.high)
+    between = f"{format_between(rate.low, rate.high)}, for one look"
     return f"People would {verb} {format_whole(rate.value)} of {whole} ({between}); the judge {does} {judge}."
 
 
@@ -323,6 +323,10 @@ def list_rate_facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
         # Limits as the method gives them; the sentence above rounds outward.
         limits = "" if measurement.is_counted else f" ({format_range(rate.low, rate.high)})"
         yield f"corrected rate, {of}", f"{format_rate(rate.value)}{limits}"
+        limit = measurement.limit
+        if limit is not None and limit.kind == "every look":
+            # Whoever reads the narrower interval alone takes a gate as passed that is not.
+            yield "for every look, as --fail-under-corrected asks", format_range(limit.low, limit.high)
         if rate.bounds is not None:
             yield "if every unresolved case is bad, or good", " to ".join(format_rate(end) for end in rate.bounds)
         yield "computed by", _describe_method(rate, counted=measurement.is_counted)

@@ -34,7 +34,7 @@ def make_plan_document(plan: LabelPlan, status: PlanStatus, run: str) -> Documen
     )
 
 
-def make_needed_document(rows: Sequence[LabelsNeeded], within: float | None) -> Document:
+def make_needed_document(rows: Sequence[LabelsNeeded], within: float | None, assumed: str) -> Document:
     """Make the document of how many labels each width takes; the row of ``within`` is marked."""
     columns = [Column("within"), *(Column(name, "number") for name in _WAYS)]
     cells: list[list[Cell]] = [
@@ -47,7 +47,10 @@ def make_needed_document(rows: Sequence[LabelsNeeded], within: float | None) -> 
     return Document(
         name="About how many labels it takes; real intervals differ, and `adjudge plan RUN` goes by the labels",
         headline="How many labels it takes",
-        blocks=[Table(columns=columns, rows=cells)],
+        blocks=[
+            Table(columns=columns, rows=cells),
+            Paragraph(text=assumed + ("" if within is None else "; < is the width that you asked for")),
+        ],
     )
 
 

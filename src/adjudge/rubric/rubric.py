@@ -229,7 +229,10 @@ def make_rubric(criteria: str | Sequence[str] | Mapping[str, str], threshold: fl
     sentences = (criteria,) if isinstance(criteria, str) else criteria
     texts = (*sentences, *sentences.values()) if isinstance(sentences, Mapping) else tuple(sentences)
     if not all(isinstance(text, str) for text in texts):
-        raise UsageError(f"criteria must be sentences, got {show(criteria)}", argument="criteria")
+        remedy = ""
+        if any(isinstance(text, Mapping) for text in texts):
+            remedy = "; for weights and thresholds give a rubric: rubric={'name': ..., 'criteria': [...]}"
+        raise UsageError(f"criteria must be sentences, got {show(criteria)}{remedy}", argument="criteria")
     named = sentences if isinstance(sentences, Mapping) else _name_sentences(sentences)
     name = _find_name(sentences[0]) if not isinstance(sentences, Mapping) and len(sentences) == 1 else "criteria"
     return _make_worded_rubric(

@@ -50,6 +50,8 @@ def explain(result: JudgeResult, command: str = "") -> str:
     lines += _limit([f"  seat {name}: {outcome}: {reason}" for name, outcome, reason in seat_texts])
     lines += [f"  warning: {_shorten(note)}" for note in describe_models(result)]
     remedy = _REMEDIES.get(result.undecided_because or "")
+    if result.undecided_because == "error" and " raised " in result.detail:
+        remedy = "the judge is a function, and raised this itself"  # no server has to be reached
     lines += [f"  undecided is not a pass; {remedy}"] if remedy else []
     return "\n".join([*lines, *([f"  again: {command}"] if command else [])])
 

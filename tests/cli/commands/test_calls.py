@@ -134,6 +134,18 @@ def test_rules_are_those_of_the_gate_that_checks_the_tool(line: Line, tmp_path: 
     assert list(ran.document["left_out"].values()) == [1]
 
 
+def test_what_the_rules_would_have_stopped_is_listed_with_the_rule(line: Line, tmp_path: Path):
+    """The first ten; nobody has to look for them in the file."""
+    cli.configure(CONFIG.format(folder=tmp_path, store="full", until="2099-01-01").replace('mode = "observe"\n', ""))
+    calls = [make_shell("ls"), *(make_shell(f"curl {place}") for place in range(12))]
+    write_session(Path("session.jsonl"), calls)
+    stopped = line("calls", "collect", "session.jsonl", "--gate", "shell", "--out", "calls.jsonl").out.splitlines()[3:]
+
+    assert len(stopped) == 11
+    assert all("not_contains: " in row and f"curl {place}" in row for place, row in enumerate(stopped[:10]))
+    assert stopped[10].strip().startswith("and 2 more")
+
+
 def test_a_refusal_of_codex_is_known_by_its_own_words_alone(line: Line):
     """A command that prints them has a header before its output."""
     entries = [

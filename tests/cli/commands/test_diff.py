@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -133,7 +134,7 @@ def test_a_pass_that_went_away_is_not_overlooked(line: Line):
     ran = line("diff", "was", "fewer", "--no-regressions", "--json")
 
     assert (ran.status, ran.document["unmatched_passes"]) == (3, 1)
-    assert names(ran.err, "1 cases that passed in RUN1", "gone or changed", "nobody can say")
+    assert names(ran.err, "1 case that passed in RUN1 is", "gone or changed", "nobody can say")
     assert line("diff", "was", "fewer").status == 0
 
 
@@ -233,6 +234,35 @@ def test_what_the_judge_alone_says_is_in_every_form_where_it_was_asked_for(line:
     assert "judged" not in line("diff", "a", "b", "--json").document
 
 
+def test_what_a_margin_decides_by_the_judge_alone_is_said(line: Line):
+    """A gate that passes says by how much it may be worse, and not that nobody can tell."""
+    make_pair(BETTER)
+    asked = ("diff", "a", "b", "--fail-if-worse", "--by", "judge", "--margin", "10")
+    passed, comment = line(*asked), line(*asked, "--markdown")
+
+    assert passed.status == 0
+    for text in (passed.out, comment.out):
+        assert "By the judge alone b is not more than 10 points worse than a" in " ".join(text.split())
+        assert "cannot tell" not in text
+
+
+def test_chance_can_be_allowed_and_a_comparison_that_failed_cannot(line: Line):
+    """With --pass-if-unclear 3 is left for what could not be compared, and 1 for what is worse."""
+    make_pair(BETTER)
+    asked = ("--fail-if-worse", "--by", "judge", "--pass-if-unclear")
+    line("redecide", "was", "--threshold", "0.9", "--out", "strict")
+    make_run("fewer", {"a": GOOD, "b": BAD})
+    unclear = line("diff", "a", "b", *asked)
+
+    assert (unclear.status, "cannot tell whether RUN2 is worse" in unclear.err) == (0, True)
+    assert line("diff", "was", "strict", *asked).status == 3
+    assert line("diff", "was", "fewer", *asked).status == 3
+    for folder in "ab":
+        shutil.rmtree(folder)
+    make_pair(WORSE)
+    assert line("diff", "a", "b", *asked).status == 1
+
+
 def test_cases_in_groups_tell_the_judge_less(line: Line):
     """Verdicts of one group repeat each other."""
     pytest.importorskip("scipy", reason="groups need the extra trust")
@@ -266,6 +296,7 @@ def test_the_judge_alone_cannot_tell_of_runs_that_are_not_alike(line: Line):
     [
         (("was", "worse", "--by", "judge"), "--by … --fail-if-worse"),
         (("was", "worse", "--fail-if-worse", "--by", "chance"), "--by … people … judge … chance"),
+        (("was", "worse", "--pass-if-unclear"), "--pass-if-unclear … --fail-if-worse"),
         (("was", "none"), "none holds no run"),
         (("was", "worse", "--fail-under", "90"), "--fail-under … between 0 and 1 … 90 … write 0.9"),
         (("was", "worse", "--json", "--markdown"), "--json or --markdown … not both"),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import adjudge
 from adjudge.rubric import load_rubric
 from kit.cli import Line
 
@@ -34,6 +35,18 @@ def test_four_files_are_written_and_named(line: Line):
     assert [row.split() for row in ran.out.splitlines()] == [["wrote", name] for name in FILES]
     assert all(Path(name).is_file() for name in FILES)
     assert "--judge-record" in ran.err
+
+
+def test_the_workflow_installs_nothing_from_an_index_by_a_name_that_nobody_registered(line: Line):
+    """Whoever registered the name would run code in the job; the wheel is committed, and where is said."""
+    ran = line("init")
+    steps = yaml.safe_load(Path(".github/workflows/adjudge.yml").read_text())["jobs"]["judge"]["steps"]
+    (install,) = [step["run"] for step in steps if step.get("run", "").startswith("pip install")]
+    wheel, *others = install.removeprefix("pip install ").split()
+
+    assert wheel == f"vendor/adjudge-{adjudge.__version__}-py3-none-any.whl"
+    assert others == ["pytest"]
+    assert wheel in ran.err
 
 
 def test_no_file_is_overwritten(line: Line, tmp_path: Path):

@@ -57,6 +57,66 @@ def test_the_first_call_draws_a_pilot(line: Line):
     assert json.loads(Path("run/plan.json").read_text())["seed"] == 1
 
 
+def label_some(number: int) -> None:
+    """Label cases of the run in its random order, without a plan."""
+    with open_label_queue("run") as queue:
+        for _ in range(number):
+            task = queue.next("ann")
+            assert task is not None
+            queue.record("ann", task.case, int(task.case.removeprefix("case-")) % 3 > 0, subject=task.subject)
+
+
+def test_a_question_does_not_replace_the_random_order_of_labels(line: Line):
+    """Labels in random order count without a plan; one that is drawn now would leave most of them out of the rate."""
+    label_some(50)
+    before = line("agree", "run", "--json").document["rate"]
+
+    asked = line("plan", "run", "--within", "5")
+
+    assert asked.status == 2
+    assert "run has 50 cases labelled in random order" in asked.err
+    assert "more in that order ±5" in asked.err
+    assert "--begin" in asked.err
+    assert not Path("run/plan.json").exists()
+    assert line("agree", "run", "--json").document["rate"] == before
+
+
+def test_the_interval_for_one_look_is_not_taken_for_that_of_a_gate(line: Line):
+    """Without a plan a gate goes by the wider limits for every look, so both are shown, each by its name."""
+    label_some(50)
+    limit = line("agree", "run", "--json").document["limit"]
+    gate = line("report", "run", "--top", "0", "--fail-under-corrected", "0.99")
+    texts = [line("agree", "run").out, gate.out, line("agree", "run", "--markdown").out]
+
+    assert limit["kind"] == "every look"
+    for text in texts:
+        assert ", for one look)" in " ".join(text.split())
+        assert "for every look, as --fail-under-corrected asks" in " ".join(text.split())
+        assert f"{100 * limit['low']:.1f} to {100 * limit['high']:.1f}" in " ".join(text.split())
+    assert f"the lower limit for every look is {100 * limit['low']:.1f} %" in gate.err
+
+
+def test_a_plan_can_be_begun_on_a_labelled_run(line: Line):
+    """Somebody who says so gets it, and is told what it leaves out."""
+    label_some(20)
+
+    begun = line("plan", "run", "--within", "5", "--seed", "1", "--begin")
+
+    assert begun.status == 0
+    assert "left out of the rate" in begun.out
+    assert line("plan", "run").status == 0
+
+
+def test_a_plan_of_two_runs_does_not_replace_the_random_order_either(line: Line):
+    """The plan would take the place of the order in each of the runs."""
+    keep(Path("other"), turned=1)
+    label_some(20)
+
+    assert line("plan", "other", "--against", "run").status == 2
+    assert not Path("other/plan.json").exists()
+    assert line("plan", "other", "--against", "run", "--begin").status == 0
+
+
 def test_a_number_in_place_of_a_file_of_labels_is_explained(line: Line):
     """Who wants to label 30 cases tries this first; nothing is drawn."""
     ran = line("plan", "run", "--labels", "30")
@@ -162,7 +222,7 @@ def test_labels_from_before_the_plan_are_counted_and_left_out(line: Line):
             task = queue.next("ann")
             assert task is not None
             queue.record("ann", task.case, value=True)
-    ran = line("plan", "run", "--seed", "1")
+    ran = line("plan", "run", "--seed", "1", "--begin")
     status = line("plan", "run", "--json").document["status"]
 
     assert status["elsewhere"] == status["before"] > 0

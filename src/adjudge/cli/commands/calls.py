@@ -17,8 +17,9 @@ from adjudge.cli.measurement import check_target, read_labels
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import note, print_document, print_line, show_progress, write_json
 from adjudge.config.file import read_config
+from adjudge.content import content_text
 from adjudge.errors import UsageError
-from adjudge.formats.text import show
+from adjudge.formats.text import flatten, show
 
 if TYPE_CHECKING:
     from adjudge.agents.run import AgentRun
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 
 _UNKNOWN = 3
+
+_LISTED = 10
+"""Calls that the rules would have stopped, as they are listed."""
 
 
 def collect(
@@ -162,6 +166,21 @@ def _list_lines(collection: CallCollection) -> Iterator[str]:
     for name, label in (("harness", "the harness"), ("rules", "rules")):
         counts = ", ".join(f"{word}: {count:,}" for word, count in sorted(described[name].items()))
         yield f"{label:<12} {counts}"
+    yield from _list_stopped(collection)
+
+
+def _list_stopped(collection: CallCollection) -> Iterator[str]:
+    """Yield the first calls that the rules would have stopped, each with the rules that failed."""
+    stopped = [
+        (case, record)
+        for case, record in zip(collection.cases.values(), collection.list_records(), strict=True)
+        if record.rules == "failed"
+    ]
+    for case, record in stopped[:_LISTED]:
+        rules = ", ".join(record.failed_rules)
+        yield f"  {case.id[:8]}  {rules}: {flatten(content_text(case.content), 120)}"
+    if len(stopped) > _LISTED:
+        yield f"  and {len(stopped) - _LISTED:,} more, with metadata.call.rules = failed in the file"
 
 
 def show_rates(

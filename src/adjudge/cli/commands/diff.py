@@ -60,6 +60,13 @@ def diff_runs(
     margin: Annotated[
         float, typer.Option("--margin", metavar="POINTS", help="How much worse it may be, in points of 100; 0.")
     ] = 0.0,
+    pass_if_unclear: Annotated[
+        bool,
+        typer.Option(
+            "--pass-if-unclear",
+            help="Do not fail where chance alone keeps --fail-if-worse from telling: 0 in place of 3.",
+        ),
+    ] = False,
 ) -> int:
     """Show what changed from RUN1 to RUN2, by case and criterion.
 
@@ -79,12 +86,12 @@ def diff_runs(
 
     Exit status: 0 done, 1 fewer than --fail-under passed, a case regressed or RUN2 is worse, 2 wrong usage or no case
     in both, 3 unknown, because cases are undecided, gone or changed, a run is unfinished, the judge and the answers
-    both changed, or what --by names cannot tell.
+    both changed, or what --by names cannot tell. --pass-if-unclear makes the last of these 0, and no other.
     """
     if as_json and markdown:
         raise UsageError("give --json or --markdown, not both")
     _check(html, top, fail_under)
-    _check_worse(by, margin, fail_if_worse=fail_if_worse)
+    _check_worse(by, margin, fail_if_worse=fail_if_worse, pass_if_unclear=pass_if_unclear)
     request = _make_request(measuring)
     difference = compare_runs(before, after)
     if request is not None or (fail_if_worse and by != "judge"):
@@ -111,7 +118,8 @@ def diff_runs(
     status = find_status(difference, fail_under, no_regressions=no_regressions)
     if not fail_if_worse:
         return status
-    worse = _find_failing(difference) if by == "judge" else _find_worse(difference)
+    find_worse = _find_failing if by == "judge" else _find_worse
+    worse = find_worse(difference, 0 if pass_if_unclear else 3)
     return max(status, worse, key=_GRAVITY.index)
 
 
@@ -136,8 +144,8 @@ _GRAVITY = (0, 3, 1)
 """Exit statuses, the gravest last."""
 
 
-def _find_worse(difference: Diff) -> int:
-    """Find the exit status of ``--fail-if-worse``: 3 where the labels cannot tell."""
+def _find_worse(difference: Diff, unclear: int) -> int:
+    """Find the exit status of ``--fail-if-worse``: ``unclear`` if the interval cannot tell, 3 if there is none."""
     shares = [share for share in (difference.systems, difference.judges) if share is not None]
     margin = difference.margin or 0.0
     low, high = None, None
@@ -151,11 +159,12 @@ def _find_worse(difference: Diff) -> int:
     status = _judge_limits(low, high, margin)
     if status == 3:
         note("the labels cannot tell whether RUN2 is worse; label more, or allow a --margin")
+        return unclear
     return status
 
 
-def _find_failing(difference: Diff) -> int:
-    """Find the exit status of ``--fail-if-worse --by judge``: 3 where the verdicts cannot tell."""
+def _find_failing(difference: Diff, unclear: int) -> int:
+    """Find the exit status of ``--fail-if-worse --by judge``, as ``_find_worse`` finds that of the labels."""
     share = difference.judged
     if share is None or share.low is None or share.high is None:
         changed = "the judge changed between the runs, so its verdicts cannot tell whether the answers are worse"
@@ -164,6 +173,7 @@ def _find_failing(difference: Diff) -> int:
     status = _judge_limits(share.low, share.high, difference.margin or 0.0)
     if status == 3:
         note("the judge's verdicts cannot tell whether RUN2 is worse; judge more cases, or allow a --margin")
+        status = unclear
     if status == 0 and difference.unmatched_passes:
         note(_describe_unmatched(difference))
         return 3
@@ -185,11 +195,13 @@ def _check(html: Path | None, top: int | None, fail_under: float | None) -> None
         check_whole_number("top", top, least=0, most=_MOST)
 
 
-def _check_worse(by: str | None, margin: float, *, fail_if_worse: bool) -> None:
+def _check_worse(by: str | None, margin: float, *, fail_if_worse: bool, pass_if_unclear: bool) -> None:
     if not is_finite(margin) or not 0 <= margin < 100:
         raise UsageError(f"--margin is in points of 100, from 0 and below 100, got {margin:g}; 2 allows 2 points worse")
     if margin and not fail_if_worse:
         raise UsageError("--margin is how much worse --fail-if-worse allows; give both, or leave it out")
+    if pass_if_unclear and not fail_if_worse:
+        raise UsageError("--pass-if-unclear is about what --fail-if-worse cannot tell; give both, or leave it out")
     if by is not None:
         check_choice("by", by, ("people", "judge"))
         if not fail_if_worse:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from adjudge import __version__
 from adjudge.cli.output import note, print_line
 from adjudge.config.judges import find_configured
 from adjudge.errors import UsageError
@@ -24,6 +25,8 @@ _FILES = {
 """Where each file goes, and the template it is made from."""
 
 _TEST = "tests/test_answers.py"
+
+_WHEEL = f"adjudge-{__version__}-py3-none-any.whl"
 
 
 def init(folder: Annotated[Path | None, typer.Argument(metavar="DIR", hidden=True)] = None) -> int:
@@ -53,7 +56,8 @@ def _make_files(judge: str) -> Iterator[tuple[str, str]]:
     about = "# who is asked; a model's name, or a judge of this file"
     for name, template in _FILES.items():
         text = (files("adjudge.cli.starter") / template).read_text(encoding="utf-8")
-        yield name, text.replace("{judge}", f"{line:<33} {about}").replace("{test}", _TEST)
+        text = text.replace("{judge}", f"{line:<33} {about}").replace("{test}", _TEST)
+        yield name, text.replace("{wheel}", _WHEEL)
 
 
 def _write_new(path: Path, text: str) -> bool:
@@ -82,4 +86,5 @@ _NEXT = (
     "  adjudge doctor                                 check that the judge can be reached, and its replies read",
     f"  pytest {_TEST} --judge-record    ask it, and record its replies for CI",
     "  adjudge judge answer.txt                       judge a file by rubrics/answers.yaml",
+    f"  commit vendor/{_WHEEL}   the workflow installs adjudge from there",
 )

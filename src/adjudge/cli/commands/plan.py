@@ -13,6 +13,7 @@ from adjudge.cli import options as option
 from adjudge.cli.output import note, print_document, print_line, write_json
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share, check_whole_number, is_finite
+from adjudge.formats.numbers import format_decimal
 from adjudge.templates.figures import format_count
 
 if TYPE_CHECKING:
@@ -62,6 +63,12 @@ def plan_labels(
         bool,
         typer.Option("--ignore-groups", help="Draw single cases although they come in groups: for this run alone."),
     ] = False,
+    begin: Annotated[
+        bool,
+        typer.Option(
+            "--begin", help="Draw a plan of a run that was labelled without one; it leaves out labels of other cases."
+        ),
+    ] = False,
     labels: Annotated[
         list[Path] | None,
         typer.Option(
@@ -93,8 +100,11 @@ def plan_labels(
     RUN RUN2` says which system people would pass more often. Of a run of pairs it draws all at once too, and `adjudge
     agree RUN` says which side people prefer more often. Then --within is that of the difference.
 
+    A run that was labelled in random order, without a plan, needs none: the command draws nothing and says about how
+    many more labels that order takes.
+
     Exit status: 0 done, 2 wrong usage or unreadable input, such as a run that changed since its plan was drawn,
-    or cases in groups without `--ignore-groups`.
+    cases in groups without `--ignore-groups`, or labels in random order without `--begin`.
     """
     half = _check_within(within)
     if run is None:
@@ -103,6 +113,7 @@ def plan_labels(
             {
                 "--against": against,
                 "--ignore-groups": ignore_groups or None,
+                "--begin": begin or None,
                 "--per-case": None if per_case == 1 else per_case,
             }
         )
@@ -114,7 +125,7 @@ def plan_labels(
             "is for a plan of one run; label both runs with adjudge label",
         )
         draw = {"within": half, "expect": expect, "seed": seed}
-        return _plan_pair(run, against, draw, per_case=per_case, as_json=as_json)
+        return _plan_pair(run, against, draw, per_case=per_case, begin=begin, as_json=as_json)
     from adjudge.labels.case_list import check_list_name, write_case_list
     from adjudge.labels.plan import find_plan_status
     from adjudge.runs.folder import open_run
@@ -125,6 +136,8 @@ def plan_labels(
         decisions = _read_labels(opened, labels, label_map)
         draw = {"within": half, "expect": expect, "seed": seed, "ignore_groups": ignore_groups or None}
         named = {name: value for name, value in draw.items() if value is not None}
+        if not begin:
+            _keep_random_order(opened, decisions, half)
         plan = _find_plan(opened, named, decisions, per_case)
         status = find_plan_status(plan, decisions, per_case=per_case)
         _record_look(opened, plan, status)
@@ -138,7 +151,7 @@ def plan_labels(
     return 0
 
 
-def _plan_pair(run: Path, against: Path, draw: Mapping[str, Any], *, per_case: int, as_json: bool) -> int:
+def _plan_pair(run: Path, against: Path, draw: Mapping[str, Any], *, per_case: int, begin: bool, as_json: bool) -> int:
     """Draw the same cases of two runs, or follow the plan that did."""
     from adjudge.labels.plan import find_plan_status, make_paired_plans, read_plan, write_plan
     from adjudge.runs.folder import open_run
@@ -157,6 +170,8 @@ def _plan_pair(run: Path, against: Path, draw: Mapping[str, Any], *, per_case: i
                 f"{against if plan is None else run} has another plan; delete its plan.json, and draw one for both runs"
             )
         else:
+            for opened in () if begin else (before, after):
+                _keep_random_order(opened, _read_labels(opened, None, None), None)
             plan, other = make_paired_plans(before, after, **named)
             write_plan(plan, before.folder)
             write_plan(other, after.folder)
@@ -218,6 +233,44 @@ def _refuse(options: dict[str, object], reason: str = "is about the cases of a r
     named = next((name for name, value in options.items() if value not in (None, [])), None)
     if named is not None:
         raise UsageError(f"{named} {reason}")
+
+
+def _keep_random_order(run: Run, labels: Sequence[Label], within: float | None) -> None:
+    """Raise ``UsageError`` where a plan would take the place of the random order in which cases were labelled so far.
+
+    A question about how many labels it takes would otherwise leave most of them out of the rate, for good.
+    """
+    from adjudge.labels.live import WITHIN, estimate_live
+    from adjudge.labels.plan import read_plan
+    from adjudge.labels.queue import open_label_queue
+    from adjudge.labels.source import find_store
+    from adjudge.labels.store import RANDOM_ORDER
+
+    if read_plan(run.folder) is not None:
+        return
+    contents = run.contents or run.find_contents()
+    designs = {label.case: label.design for label in labels if label.design is not None}
+    ordered = [
+        case
+        for case, design in designs.items()
+        if design.plan.startswith(RANDOM_ORDER) and design.drawn_from == contents
+    ]
+    if not ordered:
+        return
+    aim, estimate = WITHIN if within is None else within, None
+    if find_store(run.folder).exists():
+        with open_label_queue(run) as queue:
+            estimate = estimate_live(queue, within=aim)
+    sentence = ""
+    if estimate is not None:
+        now = f"they give ±{format_decimal(50 * (estimate.high - estimate.low), 1)} points at every look"
+        more = "" if not estimate.more else f", and about {estimate.more:,} more in that order ±{100 * aim:g}"
+        sentence = f"; {now}{more}"
+    raise UsageError(
+        f"{run.folder} has {format_count(len(ordered), 'case')} labelled in random order, and a plan would not count "
+        f"those that it does not draw, so none was drawn{sentence}; label on with adjudge label {run.folder}, or "
+        "give --begin to draw a plan all the same"
+    )
 
 
 def _find_plan(run: Run, draw: Mapping[str, Any], labels: Sequence[Label], per_case: int) -> LabelPlan:
@@ -296,5 +349,9 @@ def _print_table(cases: int | None, passed: float | None, expect: float, within:
     else:
         from adjudge.report.plan_document import make_needed_document
 
-        print_document(make_needed_document(rows, within))
+        assumed = (
+            f"if people agree with {100 * expect:g} % of the verdicts (--expect), the judge passes {100 * share:g} % "
+            f"(--passed), and the run has {'any number of' if cases is None else f'{cases:,}'} cases (--cases)"
+        )
+        print_document(make_needed_document(rows, within, assumed))
     return 0
