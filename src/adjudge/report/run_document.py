@@ -156,7 +156,7 @@ def _show_verdict(report: Report) -> Verdict:
 
 
 def _show_cases(report: Report, top: int, *, lists_passed: bool) -> Cases:
-    """Make the list of cases; its short table has ``top`` of those that did not pass, with ``lists_passed`` of all."""
+    """Make the list of cases. Its short table has ``top`` that did not pass, and then some that passed if asked for."""
     groups = list(dict.fromkeys(case.group for case in report.shown if case.group is not None))
     keys = {name: f"g{place}" for place, name in enumerate(groups)}
     measurement = report.measurement
