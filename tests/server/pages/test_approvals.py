@@ -981,7 +981,7 @@ def test_a_request_shows_customer_and_link_and_follows_no_other_scheme(tmp_path:
 def test_markdown_without_end_keeps_nobody_from_deciding(server: RunningServer, ana: Any, sign: str):
     """Its source is shown, on its own page and first in the queue, and it can be denied."""
     text = "# Note\n" + sign * 700 + "b" + sign.strip() * 700
-    ident = make_request(server, {"tool": "post_comment", "arguments": {"markdown": text}}, expires_in=1)
+    ident = make_request(server, {"tool": "post_comment", "arguments": {"markdown": text}}, expires_in=600)
 
     for path in ("/approvals", f"/approvals/{ident}", f"/approvals/{ident}?whole=true"):
         page = ana.get(path)
