@@ -21,7 +21,7 @@ STATES = {
     "model changed": "warning",
     "alarm": "failed",
 }
-"""How each verdict of a monitor looks."""
+"""The look of each verdict of a monitor."""
 
 
 async def view_monitors(state: CurrentState, caller: AnyCaller) -> Context:
