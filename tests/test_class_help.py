@@ -89,7 +89,9 @@ def test_every_parameter_of_a_function_is_explained(package: str):
 def test_help_prints_them():
     """What ``help(Usage)`` shows, the fields of a parent included."""
     assert "cost_usd: ``None`` means unknown, never free." in pydoc.render_doc(Usage, renderer=pydoc.plaintext)
-    assert "suggestions: What the judge would improve." in pydoc.render_doc(JudgeChainResult, renderer=pydoc.plaintext)
+    assert "suggestions: The improvements that the judge suggests." in pydoc.render_doc(
+        JudgeChainResult, renderer=pydoc.plaintext
+    )
 
 
 def test_an_error_is_explained_as_its_parent_is():

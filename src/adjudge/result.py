@@ -146,15 +146,15 @@ class RuleResult:
     name: str
     """The rule's name."""
     passed: bool
-    """Whether the content keeps the rule."""
+    """True if the content keeps the rule."""
     severity: Severity = "error"
-    """What a failure means: ``error`` decides, ``warning`` is shown to the judge, ``info`` is only recorded."""
+    """The meaning of a failure: ``error`` decides, ``warning`` is shown to the judge, ``info`` is only recorded."""
     message: str = ""
     """One sentence: what was found, or what was missing."""
     score: float | None = None
     """A degree in 0 to 1 for rules that measure one (similarity), else ``None``."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """What the rule adds, such as the places it found."""
+    """The details that the rule adds, such as the places it found."""
 
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data."""
@@ -267,7 +267,7 @@ class JudgeResult:
     detail: str = ""
     """One sentence about what decided, or what could not be read."""
     decided_by: DecidedBy = "judge"
-    """Who decided: ``judge``, ``rule``, ``human`` or ``policy``."""
+    """The one who decided: ``judge``, ``rule``, ``human`` or ``policy``."""
     score: float | None = None
     """``None`` when undecided, never 0 for "could not tell"."""
     threshold: float | None = None
@@ -283,7 +283,7 @@ class JudgeResult:
     reasoning: str = ""
     """The judge's reasoning about the content as a whole."""
     suggestions: tuple[str, ...] = ()
-    """What the judge would improve."""
+    """The improvements that the judge suggests."""
     value: Any = None
     """The instance of ``result_format``, or the reading of a named reply form; ``None`` when undecided. Under a
     firewall, what the judge rejected."""
@@ -303,7 +303,7 @@ class JudgeResult:
     text_after: int = 0
     """The number of replies that were ``unparseable`` because text followed the answer, also before a re-ask."""
     finish_reason: str | None = None
-    """Why the model stopped, as its provider names it (``stop``, ``length``)."""
+    """The reason for which the model stopped, as its provider names it (``stop``, ``length``)."""
     request_id: str | None = None
     """The provider's id of the last request, for its support and its logs: one line of at most 200 characters. For a
     recorded or cached reply, the id of the original request.
@@ -325,7 +325,7 @@ class JudgeResult:
     id: str = field(default_factory=make_id)
     """The id of this result."""
     created_at: datetime = field(default_factory=_now)
-    """When it was made, in UTC."""
+    """The time at which it was made, in UTC."""
 
     def __post_init__(self) -> None:
         if self.outcome not in _OUTCOMES:

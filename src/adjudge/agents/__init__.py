@@ -1,4 +1,4 @@
-"""What an agent did: a run as a value, and readers of the transcripts that agents leave."""
+"""The work of an agent: a run as a value, and readers of the transcripts that agents leave."""
 
 from adjudge.lazy import export_lazily
 

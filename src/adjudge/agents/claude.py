@@ -37,7 +37,7 @@ _ASKED = "Claude requested permissions"
 """The beginning of the result of a call for which nobody gave the permission that was asked for."""
 
 _DENIALS = (_ASKED, "Permission to use ", "The user doesn't want to", "This command requires approval")
-"""How results begin by which a version that has neither member says that a call was not made."""
+"""The beginnings of results by which a version that has neither member says that a call was not made."""
 
 
 def is_claude(entry: dict[str, Any]) -> bool:

@@ -41,7 +41,7 @@ _HEADER = re.compile(
 _EXIT = re.compile(r"^Process exited with code (-?\d+)$", re.MULTILINE)
 
 _INTERNAL = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md")
-"""How messages begin that Codex itself writes in the user's name."""
+"""The beginnings of messages that Codex itself writes in the user's name."""
 
 _REFUSALS = frozenset({"exec command rejected by user", "patch rejected by user"})
 """The whole output of a call of Codex's own tools that its user refused; what a command prints has a header before
@@ -133,7 +133,7 @@ class _Rollout:
     def __init__(self) -> None:
         self.transcript = Transcript("codex")
         self.is_open = True
-        """Whether the agent is at work: it began a turn, or the file did not say so, and has not ended it."""
+        """True while the agent is at work: it began a turn, or the file did not say so, and has not ended it."""
         self.failed = False
         self.usage: Any = None
         self.duration_ms: float | None = None

@@ -27,12 +27,12 @@ _PLACE = re.compile(r"\{(prompt|transcript)\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandOutput:
-    """What a command wrote, and how it ended."""
+    """The output of a command, and the way it ended."""
 
     stdout: bytes
     stderr: bytes
     transcript: bytes | None
-    """What it wrote into the pipe of its own; ``None`` if the command names none."""
+    """The bytes that it wrote into the pipe of its own; ``None`` if the command names none."""
     exit_code: int | None
     timed_out: bool = False
     is_cut: bool = False

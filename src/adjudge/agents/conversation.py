@@ -238,7 +238,7 @@ def _list_beside(value: Any, shown: _Shown) -> Iterator[tuple[str, str]]:
 
 
 class _Shown:
-    """What the steps of a run hold."""
+    """The words, texts, ids and arguments that the steps of a run hold."""
 
     def __init__(self, run: AgentRun, speakers: frozenset[str]) -> None:
         calls = run.calls

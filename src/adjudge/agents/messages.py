@@ -36,7 +36,7 @@ class CallPart:
 
 @dataclass(frozen=True, slots=True)
 class ResultPart:
-    """What a call returned."""
+    """The result that a call returned."""
 
     call_id: Any
     text: str

@@ -1,4 +1,4 @@
-"""What an agent did, as a value: its steps in order, its answer, what it changed, and what that took.
+"""The work of an agent, as a value: its steps in order, its answer, what it changed, and what that took.
 
 A run is evidence that the agent under test may have written itself. So what is missing is part of the value: a run that
 is not ``complete`` proves nothing about what did not happen, and what a source does not record is ``unknown``.
@@ -40,7 +40,7 @@ class AgentRun:
     _layout: ClassVar[Layout] = Layout(omitted=("exit_code", "budget"))
 
     steps: tuple[Step, ...] = ()
-    """What happened, in order."""
+    """The steps, in order."""
     answer: str | None = None
     """The agent's last word; ``None`` if there is none."""
     files: tuple[FileChange, ...] = ()
@@ -54,11 +54,11 @@ class AgentRun:
     cost: float | None = None
     """Dollars; ``None`` means unknown, never free."""
     duration_ms: float | None = None
-    """How long it ran, in milliseconds; ``None`` is unknown."""
+    """The time that it ran, in milliseconds; ``None`` is unknown."""
     complete: bool = True
     """False if something could not be read or the run was cut short: then "it did not" proves nothing."""
     problems: tuple[str, ...] = ()
-    """Why the run is not complete, a sentence each."""
+    """The reasons for which the run is not complete, a sentence each."""
     unknown: tuple[Unknown, ...] = ()
     """Parts that the source does not record. A rule about one of them fails."""
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)

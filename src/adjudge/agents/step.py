@@ -17,8 +17,8 @@ Role = Literal["user", "assistant", "system"]
 ChangeKind = Literal["added", "modified", "deleted"]
 
 NotMade = Literal["asked", "refused", "unclear"]
-"""What the harness did in place of making a call: it asked and nobody answered, it or its user refused, or the call was
-cut short, so that nobody can say whether it was made."""
+"""The act of the harness in place of making a call: it asked and nobody answered, it or its user refused, or the call
+was cut short, so that nobody can say whether it was made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +35,15 @@ class AgentCall:
     call_id: str | None = None
     """The id that the agent gave the call; ``None`` if it gave none."""
     result: str | None = None
-    """What the tool returned, as text without the line ends after it."""
+    """The result that the tool returned, as text without the line ends after it."""
     error: str | None = None
-    """What the tool said when it failed; ``None`` if it did not."""
+    """The text that the tool gave when it failed; ``None`` if it did not."""
     duration_ms: float | None = None
-    """How long it took, in milliseconds; ``None`` is unknown."""
+    """The time that it took, in milliseconds; ``None`` is unknown."""
     agent: str | None = None
     """The sub-agent that made the call; ``None`` for the agent itself."""
     not_made: NotMade | None = None
-    """What the harness did in place of making the call: it ``asked`` and nobody answered, or it or its user
+    """The act of the harness in place of making the call: it ``asked`` and nobody answered, or it or its user
     ``refused``; ``unclear`` if the call was cut short. ``None`` if the source says nothing of that."""
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ class Step:
     _layout: ClassVar[Layout] = Layout(omitted=("text", "call", "turn"))
 
     role: Role
-    """Who acted: ``user``, ``assistant`` (every call, too) or ``system``."""
+    """The one who acted: ``user``, ``assistant`` (every call, too) or ``system``."""
     text: str = ""
     """The words; empty for a call."""
     call: AgentCall | None = None

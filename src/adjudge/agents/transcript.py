@@ -32,7 +32,7 @@ class Transcript:
         self._turn = 0
         self._reply: str | None = None
         self._answered = True
-        """Whether the agent has read something since its last reply began."""
+        """True if the agent has read something since its last reply began."""
 
     def report(self, problem: str) -> None:
         """Add a reason why the run is not complete."""

@@ -50,7 +50,7 @@ class Snapshot:
 
     entries: Mapping[str, Entry]
     problems: tuple[str, ...] = ()
-    """What could not be read, so that the snapshot is not whole."""
+    """The parts that could not be read, so that the snapshot is not whole."""
 
     @property
     def digest(self) -> str:

@@ -140,7 +140,7 @@ def _list_commands(error: Any) -> list[str]:
 _EXTRA = re.compile(r"got unexpected extra argument(?:\(s\)|s)? \((.*)\)", re.DOTALL)
 
 _LEDGER = re.compile(r"[\w.:/-]+(\.db|://[\w.:/-]+)")
-"""What looks like the address of a ledger, and nothing that a terminal or a shell could take for more."""
+"""The text that looks like the address of a ledger, and nothing that a terminal or a shell could take for more."""
 
 _NUMBERS = {"float_parsing": "a number", "int_parsing": "a whole number", "int_from_float": "a whole number"}
 

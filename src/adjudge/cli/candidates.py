@@ -30,7 +30,7 @@ class NamedCandidate:
 
     name: str
     folder: Path
-    """Where its run is, or will be kept."""
+    """The folder in which its run is, or will be kept."""
     is_run: bool
     """True if the name is that of a run, so that nobody is asked."""
 

@@ -48,7 +48,7 @@ class InputItem:
     error: str | None = None
     """One sentence, where it could not be read or judged."""
     ledger_seq: int | None = None
-    """Where its result was recorded."""
+    """The place of its result in the ledger."""
 
     @property
     def label(self) -> str:

@@ -1,4 +1,4 @@
-"""Where things are written: results to standard output, everything for people to standard error.
+"""The places where things are written: results to standard output, everything for people to standard error.
 
 Nothing that was judged, or said by a judge, reaches a terminal with control characters in it, and a stream that cannot
 be written never changes the exit status of what was judged.

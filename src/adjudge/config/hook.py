@@ -34,7 +34,7 @@ from adjudge.harness.self_protection import SelfProtection, list_protected
 from adjudge.ledger.ledger import Ledger
 
 LONGEST_OBSERVATION = timedelta(days=30)
-"""How far in the future the end of ``mode = "observe"`` may be: one that is forgotten guards nothing."""
+"""The longest time until the end of ``mode = "observe"``: one that is forgotten guards nothing."""
 
 HookMode = Literal["enforce", "observe"]
 
@@ -53,7 +53,8 @@ class HookSettings:
     """Tools of MCP: ``server``, ``tool``, ``gate``, ``effects``, and ``source``, where the harness has to have the
     server from."""
     effects: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What calls of the agent's own tools do, by their names or how they begin, for the people who are asked."""
+    """The effects of calls of the agent's own tools, by their names or beginnings of names, for the people who are
+    asked."""
     unchecked: tuple[str, ...] = ()
     """Tools that nothing checks, by exact names."""
     answers: str | None = None

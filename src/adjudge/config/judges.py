@@ -40,7 +40,7 @@ PROVIDERS = (
 
 
 LOCAL_PORTS = ((11434, "Ollama"), (8080, "llama.cpp"), (8000, "vLLM"), (1234, "LM Studio"), (30000, "SGLang"))
-"""Where local servers usually listen on 127.0.0.1."""
+"""The ports on which local servers usually listen on 127.0.0.1."""
 
 
 SEAT_SECONDS = 60.0
@@ -252,7 +252,7 @@ class Panel:
     labels: str | None = None
     """The arguments of the reader, separated by commas."""
     passes: str | None = None
-    """Which of its labels pass, separated by commas."""
+    """The labels of it that pass, separated by commas."""
     token: bool = True
     record: str | None = None
     named_in: Path | None = None

@@ -27,7 +27,7 @@ class CommandRecorder:
 
     @property
     def keeps_content(self) -> bool:
-        """Whether the ledger keeps what was judged."""
+        """Return True if the ledger keeps what was judged."""
         return self.ledger is not None and self.ledger.keeps_content
 
     async def prepare(self) -> None:

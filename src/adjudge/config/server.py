@@ -36,7 +36,7 @@ class ServerSettings:
     uds: str | None = None
     """The path of a Unix socket on which it listens too, for hooks of this machine."""
     uds_mode: str = "0600"
-    """Who may connect to it: ``0600`` its account alone, ``0660`` its group too."""
+    """The accounts that may connect to it: ``0600`` its account alone, ``0660`` its group too."""
     public_url: str | None = None
     """The address that people and programs use, where it is not ``http://HOST:PORT``: behind a proxy, for instance.
 

@@ -1,4 +1,4 @@
-"""What became of a tool's call that an agent wanted to make, in the metadata of the case that it is.
+"""The fate of a tool's call that an agent wanted to make, in the metadata of the case that it is.
 
 A person who labels is shown no metadata of a case, and no model is sent any.
 """
@@ -14,7 +14,7 @@ from adjudge.formats.arguments import check_choice, check_whole_number
 from adjudge.formats.record import read_record, write_record
 
 CallOutcome = Literal["ran", "asked", "refused", "unknown"]
-"""What the harness did with a call: it made it, asked and got no answer, or it or its user refused."""
+"""The act of the harness on a call: it made it, asked and got no answer, or it or its user refused."""
 
 RulesVerdict = Literal["passed", "failed"]
 """The verdict of a gate's rules: whether one with the severity ``error`` failed."""
@@ -25,16 +25,16 @@ KEY = "call"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRecord:
-    """What the harness did with a call, and what the rules of a gate say of it. Equal calls are one case."""
+    """The acts of the harness on a call, and the results of a gate's rules for it. Equal calls are one case."""
 
     outcomes: Mapping[CallOutcome, int]
-    """How often the call was made, asked about, refused, or nobody knows."""
+    """The number of times that the call was made, asked about, refused, or nobody knows."""
     rules: RulesVerdict | None = None
     """``None`` where no rules were asked about it."""
     failed_rules: tuple[str, ...] = ()
     """The names of those that failed."""
     sources: tuple[str, ...] = field(default=())
-    """Where it was found: ``ledger``, or the agent whose transcript has it, such as ``claude``."""
+    """The places in which it was found: ``ledger``, or the agent whose transcript has it, such as ``claude``."""
 
     def __post_init__(self) -> None:
         for name, times in self.outcomes.items():
@@ -43,7 +43,7 @@ class CallRecord:
 
     @property
     def times(self) -> int:
-        """How often the agent wanted to make it."""
+        """The number of times that the agent wanted to make it."""
         return sum(self.outcomes.values())
 
     @property

@@ -54,8 +54,8 @@ class Case:
         id: Unique in its data set. A case of a file without an id gets the SHA-256 of its content, or of its task,
             reference and context too where an earlier case has that content.
         reference: A known good answer, to compare with.
-        task: What was asked for.
-        context: What the answer may rely on, such as retrieved texts.
+        task: The task that was asked for.
+        context: The facts that the answer may rely on, such as retrieved texts.
         label: A person's verdict: true, false, a number, ``first``, ``second`` or ``tie``; ``None`` means unknown.
         labels: Each rater's verdict, by the rater's name.
         group: The name of the group that the case belongs to, such as a conversation; cases of a group are not
@@ -90,9 +90,9 @@ class Case:
     reference: Any = None
     """A known good answer, to compare with."""
     task: Any = None
-    """What was asked for."""
+    """The task that was asked for."""
     context: Any = None
-    """What the answer may rely on, such as retrieved texts."""
+    """The facts that the answer may rely on, such as retrieved texts."""
     label: LabelValue = None
     """A person's verdict: true, false, a number, ``first``, ``second`` or ``tie``; ``None`` means unknown."""
     labels: Mapping[str, LabelValue] = field(default_factory=dict)

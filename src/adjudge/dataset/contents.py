@@ -68,7 +68,7 @@ class ErasedContent(str):
 
 
 ERASED = "Deleted by adjudge forget."
-"""What a case has in place of its content once it is erased."""
+"""The text that a case has in place of its content once it is erased."""
 
 
 def digest_content(content: object) -> str:

@@ -58,10 +58,10 @@ class _Reading:
     skipped: int = 0
     notes: Notes = field(default_factory=Counter)
     seen: dict[str | bytes, int] = field(default_factory=dict)
-    """Where each id stands."""
+    """The line on which each id stands."""
     ids: CaseIds = field(default_factory=CaseIds)
     line: int = 0
-    """Where the latest row stands."""
+    """The line on which the latest row stands."""
 
 
 def add_note(notes: Notes, note: str) -> None:

@@ -1,4 +1,4 @@
-"""Which field of a row is which part of a case."""
+"""The fields of a row, each with the part of a case that it is."""
 
 from __future__ import annotations
 

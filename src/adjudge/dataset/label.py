@@ -124,9 +124,9 @@ class Label:
     """SHA-256 of the content that was read, as results have it; ``None`` is unknown. A label counts for no other
     content, and one whose content is unknown never counts as drawn at random."""
     design: LabelDesign | None = None
-    """How the case was drawn; ``None`` if no plan drew it."""
+    """The way in which the case was drawn; ``None`` if no plan drew it."""
     comment: str | None = None
-    """What the rater wrote about it."""
+    """The rater's words about it."""
 
     def __post_init__(self) -> None:
         _check_name("case", self.case)

@@ -1,4 +1,4 @@
-"""What is to be forgotten: one content by its digest, or everything whose metadata have a value."""
+"""The choice of the content to be forgotten: one content by its digest, or everything whose metadata have a value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What is to be forgotten: the content with a digest, or what has a value at a name of its metadata."""
+    """The choice to be forgotten: the content with a digest, or what has a value at a name of its metadata."""
 
     subject: str | None = None
     name: str | None = None
@@ -32,7 +32,7 @@ class Choice:
 
     @cached_property
     def text(self) -> str:
-        """What other texts may name it by."""
+        """The text by which other texts may name it."""
         return self.subject or self.value
 
     def matches(self, metadata: object) -> bool:

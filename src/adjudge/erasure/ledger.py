@@ -61,7 +61,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """What is to be erased in a ledger's database."""
+    """The rows that are to be erased in a ledger's database."""
 
     entries: Mapping[int, str]
     """The place and the kind of each entry."""
@@ -257,7 +257,7 @@ class LedgerErasure:
     order: Order
     answers: Table | None
     counts: Mapping[str, int]
-    """What was deleted in other places before, for the record."""
+    """The numbers of texts that were deleted in other places before, for the record."""
 
     def erase(self, transaction: Transaction, findings: Findings) -> tuple[Chosen, int | None]:
         """Erase what is chosen, and return it with the place of the record; ``None`` where there was nothing."""

@@ -1,4 +1,4 @@
-"""What a deletion did, what it left for a person, and what it cannot reach. Pure."""
+"""The report of a deletion: the texts it deleted, those it left for a person, and those it cannot reach. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from adjudge.formats.record import write_record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedTexts:
-    """What was deleted in one kind of place, or would be."""
+    """The texts in one kind of place that were deleted, or would be."""
 
     place: str
     count: int
@@ -38,7 +38,7 @@ class OutOfReach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetReport:
-    """What ``adjudge forget`` did, or would do."""
+    """The effects of ``adjudge forget``, done or planned."""
 
     schema: ClassVar[str] = "adjudge/forgotten/1"
 
@@ -48,20 +48,20 @@ class ForgetReport:
     look: tuple[NamedText, ...]
     out_of_reach: tuple[OutOfReach, ...]
     unfinished: tuple[str, ...] = ()
-    """What could not be done now; the same command again does it."""
+    """The deletions that could not be done now; the same command again does it."""
     seq: int | None = None
     """The ledger's entry that sums it up; ``None`` where nothing was deleted, or no ledger was named."""
     entries: int | None = None
-    """How many entries the ledger has; ``None`` without one."""
+    """The number of entries in the ledger; ``None`` without one."""
     erased: int = 0
-    """How many of them have no payload any more."""
+    """The number of them that have no payload any more."""
     verified: bool | None = None
     problem: str = ""
-    """What is wrong with the ledger, in a sentence; empty where it is in order."""
+    """The fault in the ledger, in a sentence; empty where it is in order."""
 
     @property
     def total(self) -> int:
-        """How many texts were deleted."""
+        """The number of texts that were deleted."""
         return sum(each.count for each in self.deleted)
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class ForgetReport:
 
 @dataclass(slots=True, kw_only=True)
 class Findings:
-    """What was found so far, across all places."""
+    """The finds so far, across all places."""
 
     subjects: set[str] = field(default_factory=set)
     """Digests of contents that are about what is forgotten."""

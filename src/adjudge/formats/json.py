@@ -64,7 +64,7 @@ def read_json(text: str, *, nan_is_null: bool = False) -> Any:
 
 
 _LONG_NUMBER = re.compile(r"[0-9.]{17}|[eE][+-]?[0-9]{3}")
-"""What is in every decimal that can be another one as a float: of 15 digits, each float holds one alone."""
+"""The part that is in every decimal that can be another one as a float: of 15 digits, each float holds one alone."""
 
 
 def check_decimals(text: str) -> None:

@@ -34,7 +34,7 @@ class UntypedPart:
     """A part of a schema with a keyword that says nothing about values of most types, and without a type."""
 
     path: str
-    """Where it is in the schema, like ``properties.amount``; empty for the whole schema."""
+    """Its place in the schema, like ``properties.amount``; empty for the whole schema."""
     keyword: str
     """The first such keyword, like ``maximum``."""
     type: str

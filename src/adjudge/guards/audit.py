@@ -30,7 +30,7 @@ _random = secrets.SystemRandom()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """How a gate is audited: which share of what its judge lets through people look at afterwards, and why.
+    """The audit of a gate: the share of what its judge lets through that people look at afterwards, and the reason.
 
     Raises ``UsageError`` for a share that is not above 0, a promise or a confidence that is not between 0 and 1, and
     what is no function.
@@ -70,7 +70,7 @@ class Audit:
 
     @property
     def terms(self) -> dict[str, float]:
-        """What is promised, as the ledger's entries about an audit have it."""
+        """The terms that are promised, as the ledger's entries about an audit have it."""
         return {"share": float(self.share), "promise": float(self.promise), "confidence": float(self.confidence)}
 
     def draws(self) -> bool:

@@ -60,7 +60,7 @@ class ApprovalAnswer:
     """
 
     approved: bool
-    """Whether it was approved; only ``True`` counts as a yes."""
+    """True if it was approved; only ``True`` counts as a yes."""
     by: str | None
     """The name of who decided; ``None`` when it was a policy, because the request expired."""
     reason: str | None = ""
@@ -95,7 +95,7 @@ class Decision:
     gate: str
     """The name of the gate."""
     allowed: bool
-    """Whether the content may go through now."""
+    """True if the content may go through now."""
     decided_by: DecidedBy
     """``judge``, ``rule``, ``human``, or ``policy`` if none of these three decided."""
     pending: bool = False
@@ -128,13 +128,13 @@ class Decision:
     subject: str | None = None
     """Digest of the content as you passed it, before any redaction."""
     duration_ms: float = 0.0
-    """How long the check took."""
+    """The time that the check took, in milliseconds."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Yours: the ``metadata`` that the check was given."""
     id: str = field(default_factory=make_id)
     """The id of this decision."""
     created_at: datetime = field(default_factory=_now)
-    """When it was made, in UTC."""
+    """The time at which it was made, in UTC."""
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
@@ -218,11 +218,11 @@ class GateEvent:
     subject: str | None = None
     """Digest of the content."""
     detail: str = ""
-    """What happened, in one sentence."""
+    """The event, in one sentence."""
     decision: Decision | None = None
     """With ``decided``, what was decided."""
     at: datetime = field(default_factory=_now)
-    """When it happened, in UTC."""
+    """The time at which it happened, in UTC."""
 
 
 class Recorder(Protocol):

@@ -25,23 +25,23 @@ class GuardEvent:
     schema: ClassVar[str] = "adjudge/guard-event/1"
 
     kind: GuardKind
-    """What was checked: ``prompt``, ``input``, ``probe``, ``creation`` or ``promotion``."""
+    """The kind of thing that was checked: ``prompt``, ``input``, ``probe``, ``creation`` or ``promotion``."""
     guard: str
     """The guard's name, or the name of the tool that it protects."""
     subject: str
     """SHA-256 of what was checked."""
     passed: bool
-    """Whether everything that was checked passed."""
+    """True if everything that was checked passed."""
     allowed_count: int
     """The number of parts (rules, arguments, probes) that were allowed."""
     rejected_count: int
     """The number of parts that were not."""
     decided_by: DecidedBy
-    """Who decided: ``judge``, ``rule``, ``human`` or ``policy``."""
+    """The one who decided: ``judge``, ``rule``, ``human`` or ``policy``."""
     duration_ms: float
-    """How long the check took, in milliseconds."""
+    """The time that the check took, in milliseconds."""
     at: datetime = field(default_factory=_now)
-    """When it ended, in UTC."""
+    """The time at which it ended, in UTC."""
 
     def to_dict(self) -> dict[str, Any]:
         """Write the event as plain data."""

@@ -828,7 +828,7 @@ class Gate(ReadOnly):
         self.demand: CertificateDemand | None = _make_demand(self)
         """The demand for a certificate; ``None`` without ``require_certificate``."""
         self.enforcement: Enforcement | None = _make_enforcement(self)
-        """Whether it enforces by now; ``None`` without ``mode="enforce_when_certified"``."""
+        """The state of its enforcement; ``None`` without ``mode="enforce_when_certified"``."""
         self._is_made = True
 
     def replace(self, **changes: Any) -> Self:
@@ -954,12 +954,12 @@ class Gate(ReadOnly):
 
     @property
     def asks(self) -> bool:
-        """Whether a person may have to be asked before something goes through."""
+        """Return True if a person may have to be asked before something goes through."""
         return self.policy.asks or self.require_certificate is not None
 
     @property
     def shows_content(self) -> bool:
-        """Whether the approvals are given the content: ``show_content``, or a ledger that keeps what is ``held``."""
+        """Return True if approvals are given the content: ``show_content``, or a ledger that keeps what is ``held``."""
         ledger = getattr(self.pending_store, "ledger", None)
         return self.show_content or getattr(ledger, "store_content", None) == "held"
 

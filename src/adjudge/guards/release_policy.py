@@ -27,7 +27,8 @@ from adjudge.ledger.payload import encode_payload
 from adjudge.result import JudgeResult
 
 ReleaseRisk = Literal["wrong_pass", "wrong_given_pass"]
-"""What is promised to be rare: cases that are released and wrong, as a share of all cases or of the released ones."""
+"""The cases that are promised to be rare: those that are released and wrong, as a share of all cases or of the released
+ones."""
 
 LabelSample = Literal["census", "random order", "plan", "said random"]
 """The sample of labels: every case, the random order of ``adjudge label``, a plan without strata, or a sample that the
@@ -102,15 +103,15 @@ class ReleasePolicy:
     run: str
     """The run's id."""
     measured_from: datetime
-    """When the first case was judged."""
+    """The time at which the first case was judged."""
     measured_to: datetime
-    """When the last case was judged."""
+    """The time at which the last case was judged."""
     labelled_from: datetime | None
-    """When the first label was given; ``None`` if a label has no time."""
+    """The time at which the first label was given; ``None`` if a label has no time."""
     labelled_to: datetime | None
-    """When the last label was given; ``None`` as for ``labelled_from``."""
+    """The time at which the last label was given; ``None`` as for ``labelled_from``."""
     at: datetime
-    """When the policy was made."""
+    """The time at which the policy was made."""
 
     def __post_init__(self) -> None:
         for name in ("bound", "confidence", "level", "threshold", "p_value"):

@@ -1,4 +1,4 @@
-"""What a hook answers Claude Code and Codex, with no member that the harness does not know. Pure.
+"""The answers of a hook to Claude Code and Codex, with no member that the harness does not know. Pure.
 
 With one unknown member Codex drops the whole answer and makes the call. A pass is ``{}`` and never ``allow``, which
 would skip the question that the harness itself asks its user.

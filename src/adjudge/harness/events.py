@@ -1,4 +1,4 @@
-"""What Claude Code and Codex tell a hook, read strictly into values. Pure.
+"""The events that Claude Code and Codex send to a hook, read strictly into values. Pure.
 
 Everything in an event may have been written by the agent, by what it read, or by somebody who only pretends to be the
 harness, so an event that cannot be read is an error and never a call without a guard.
@@ -57,7 +57,7 @@ class RanEvent:
     name: str
     """The name of the event, which the answer repeats."""
     response: Any = None
-    """What the tool returned, or the error of one that failed."""
+    """The output that the tool returned, or the error of one that failed."""
     failed: bool = False
     left_out: bool = False
     """True if there was a response that was too long to be sent, so that nothing can say what the agent has read."""

@@ -61,7 +61,7 @@ class GuardServer(NamedTuple):
     certificate: str | None = None
     """``sha256:`` and the SHA-256 of the server's certificate (DER); needed with ``https``."""
     configuration: str | None = None
-    """What the server's configuration has to be, by the digest that it says; ``None`` accepts any."""
+    """The digest that the server must name for its configuration; ``None`` accepts any."""
 
     @property
     def path(self) -> str | None:

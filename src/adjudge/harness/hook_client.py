@@ -22,7 +22,7 @@ LARGEST_SENT = 900_000
 """Bytes of an event from which on a tool's result is left out; a server takes 1,000,000 unless it says otherwise."""
 
 MARK = " checked"
-"""What stands behind an answer that was written whole: a text that was cut in the middle can be JSON too."""
+"""The mark behind an answer that was written whole: a text that was cut in the middle can be JSON too."""
 
 
 def find_hook_path(harness: str, *, managed: bool) -> str:

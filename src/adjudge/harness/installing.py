@@ -35,7 +35,7 @@ _STARTS = {
     False: "import signal; signal.alarm({seconds}); from adjudge.cli import main; main()",
     True: "import signal; signal.alarm({seconds}); from adjudge.harness.hook_client import main; main()",
 }
-"""What Python runs, by whether a server is asked, for which nearly nothing is imported.
+"""The code that Python runs, by whether a server is asked, for which nearly nothing is imported.
 
 The alarm ends the process in the kernel, whatever Python is busy with, before the harness stops waiting.
 """
@@ -51,7 +51,7 @@ _OWN = ("from adjudge.cli import main; main()", "from adjudge.harness.hook_clien
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """What a harness is to call, and for which events."""
+    """The command that a harness is to call, and the events for which it calls it."""
 
     harness: Harness
     python: str

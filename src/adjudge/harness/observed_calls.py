@@ -34,7 +34,7 @@ LEDGER = "ledger"
 """The source of a call that a hook recorded."""
 
 OWN_REFUSAL = "The call was not made"
-"""How the sentence begins with which a guard of ours refuses: then the harness was not asked."""
+"""The beginning of the sentence with which a guard of ours refuses: then the harness was not asked."""
 
 NO_CONTENT = "calls of which the ledger keeps only the digest are left out"
 
@@ -54,7 +54,7 @@ class CallCollection:
     cases: dict[str, Case] = field(default_factory=dict)
     """The cases by the digests of their contents, in the order in which they came."""
     notes: Counter[str] = field(default_factory=Counter)
-    """What was left out, with how often."""
+    """The things that were left out, each with its number."""
     _records: dict[str, CallRecord] = field(default_factory=dict)
 
     def add(self, content: Mapping[str, Any], record: CallRecord) -> None:
@@ -137,14 +137,14 @@ async def _ask_rules(
 
 @dataclass(slots=True)
 class _Passes:
-    """What a hook recorded of calls beside the decisions about them."""
+    """The records that a hook made of calls beside the decisions about them."""
 
     passed: dict[str, tuple[object, ...]] = field(default_factory=dict)
     """The call that each decision let pass: its run, its id, and the digest of it as it was to be made."""
     executed: set[tuple[object, ...]] = field(default_factory=set)
     """The calls of these that a hook reported as made."""
     latest: dict[object, datetime] = field(default_factory=dict)
-    """When each run last made, or wanted to make, a call."""
+    """The time at which each run last made, or wanted to make, a call."""
 
 
 async def add_ledger(

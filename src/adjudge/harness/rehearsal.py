@@ -17,7 +17,7 @@ from adjudge.harness.events import NAMES, Harness
 from adjudge.harness.scripted_model import ScriptedCall, ScriptedModel
 
 REFUSAL = "The call was not made"
-"""How every refusal of a guard begins."""
+"""The beginning of every refusal of a guard."""
 
 _CALL_ID = "toolu_adjudge_doctor"
 
@@ -27,7 +27,7 @@ _KEPT = ("HOME", "PATH", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "SHELL",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
-    """What came of the call."""
+    """The outcome of the rehearsed call."""
 
     outcome: Literal["refused", "ran", "unknown"]
     version: str

@@ -36,7 +36,7 @@ _CONFIGURING = (
     (".claude.json",),
     (".codex",),
 )
-"""What configures a harness, in whatever folder."""
+"""The paths that configure a harness, in whatever folder."""
 
 _READ_BY_HARNESS = (
     (".mcp.json",),
@@ -47,7 +47,7 @@ _READ_BY_HARNESS = (
     (".git", "config"),
     (".envrc",),
 )
-"""What a harness, or a program that it starts, reads by itself; an agent may read it too."""
+"""The paths that a harness, or a program that it starts, reads by itself; an agent may read them too."""
 
 _PROFILES = (".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
              ".config/fish", ".ssh/config", ".ssh/rc", ".gitconfig", ".npmrc")  # fmt: skip
@@ -62,7 +62,8 @@ _TRIMMED = (
     " \t\n\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
-"""What Python and JavaScript take for blanks: Claude Code, for one, trims a path before it opens the file."""
+"""The characters that Python and JavaScript take for blanks: Claude Code, for one, trims a path before it opens the
+file."""
 
 _MOST_WORDS = 5_000
 
@@ -75,7 +76,7 @@ class ProtectedFiles:
     """Neither read nor written: the configuration, what it names, and the ledger."""
     unwritable: tuple[Path, ...] = ()
     home: Path | None = None
-    """What ``~`` in a call stands for; ``None`` is the home of this process."""
+    """The folder that ``~`` in a call stands for; ``None`` is the home of this process."""
 
 
 def list_protected(files: Iterable[Path], *, home: Path | None = None) -> ProtectedFiles:

@@ -305,13 +305,14 @@ class GateMiddleware:
     app: App
     gate: Gate
     on: Side = field(default="request", kw_only=True)
-    """Which bodies go through the gate; for both, put one middleware around another."""
+    """The bodies that go through the gate; for both, put one middleware around another."""
     largest: int = field(default=1_000_000, kw_only=True)
     """The largest body that is held, in bytes; a larger one is blocked."""
     explain: bool = field(default=False, kw_only=True)
     """Tell the client why. Off: whoever wants to pass could learn from it, and a reason may quote the content."""
     when: Callable[[Scope], bool] | None = field(default=None, kw_only=True)
-    """Which scopes go through the gate, by path for instance; all without it, and whenever it is not plainly false."""
+    """The choice of the scopes that go through the gate, by path for instance; all without it, and whenever it is not
+    plainly false."""
     identify: Callable[[Scope], str | Awaitable[str | None] | None] = field(default=identify_caller, kw_only=True)
     """From a scope to the caller, sync or async; only this caller can use the approval. ``None``: unknown."""
     retry_after: int = field(default=5, kw_only=True)

@@ -39,7 +39,7 @@ _UNREADABLE = {
     "UserPromptSubmit": block("The prompt was not taken: it could not be checked."),
     "Stop": block("The answer was not given: it could not be checked."),
 }
-"""What is answered to an event that cannot be read. A hook after a call has nothing to refuse: it raises."""
+"""The answer to an event that cannot be read. A hook after a call has nothing to refuse: it raises."""
 
 
 def guard_options(options: ClaudeAgentOptions, guard: ToolGuard, *, wait: float = 3600.0) -> ClaudeAgentOptions:

@@ -38,7 +38,7 @@ except ModuleNotFoundError as error:
 __all__ = ["GateMiddleware"]
 
 _Result = Any
-"""What a tool's call gives the graph: a message, a command, or a list of them."""
+"""The value that a tool's call gives the graph: a message, a command, or a list of them."""
 
 _NO_THREAD = "The call was not made: a person may have to see it, and this agent keeps nothing that it could wait with."
 

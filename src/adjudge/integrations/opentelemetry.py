@@ -75,7 +75,7 @@ class EvaluationEmitter:
     evaluator_type: EvaluatorType | None = None
     """The judge's kind, where ``decided_by`` does not tell: ``deterministic`` for a function that asks no model."""
     logger_provider: LoggerProvider | None = None
-    """Where events go; without one, the provider that the program has set for all."""
+    """The provider to which events go; without one, the provider that the program has set for all."""
     _logger: Logger = field(init=False, repr=False)
     _names_evaluator: bool = field(init=False, repr=False)
 

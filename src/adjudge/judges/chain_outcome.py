@@ -50,7 +50,7 @@ class SeatRelease:
 
 
 class LimitsSeat(Protocol):
-    """What may say from which score on a seat decides alone: a ``ReleasePolicy``."""
+    """An object that names the score from which on a seat decides alone: a ``ReleasePolicy``."""
 
     def limit_seat(self, judge: Any, /) -> SeatRelease:
         """Return the score for this judge. Raises ``UsageError`` where it is for another."""
@@ -58,7 +58,7 @@ class LimitsSeat(Protocol):
 
 
 Escalation = float | LimitsSeat | SeatRelease
-"""What a seat of a cascade needs to decide: a confidence, or a score by a release policy."""
+"""The condition on which a seat of a cascade decides: a confidence, or a score by a release policy."""
 
 
 def find_release_score(result: object) -> float | None:

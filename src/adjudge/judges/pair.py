@@ -108,7 +108,7 @@ class PairResult:
     id: str = field(default_factory=make_id)
     """The id of this result."""
     created_at: datetime = field(default_factory=_now)
-    """When it was made, in UTC."""
+    """The time at which it was made, in UTC."""
 
     def __post_init__(self) -> None:
         if self.preferred is not None and self.preferred not in PREFERENCES:

@@ -52,7 +52,7 @@ class Look:
     )
 
     at: datetime
-    """When somebody looked, in UTC."""
+    """The time at which somebody looked, in UTC."""
     by: str
     """The command, ``server`` or ``python``."""
     labels: int
@@ -76,7 +76,7 @@ class Look:
     calibration: CalibrationLook | None = None
     """The test of thresholds, if the look was one."""
     of: str = "rate"
-    """What was looked at: the ``rate`` of this run, or its ``difference`` from another."""
+    """The estimate that was looked at: the ``rate`` of this run, or its ``difference`` from another."""
 
     def to_dict(self) -> dict[str, Any]:
         """This value as a row of the record."""

@@ -135,7 +135,7 @@ class LabelPlan:
     run: str
     """The id of the run."""
     at: datetime
-    """When it was drawn, in UTC."""
+    """The time at which it was drawn, in UTC."""
     seed: int
     """The seed of the draw: the same seed draws the same cases."""
     within: float

@@ -51,11 +51,11 @@ class LabelTask:
     subject: str | None = None
     """SHA-256 of the content, as results have it; hand it in with the answer, so that it is about this content."""
     task: object = None
-    """What the content was asked to do."""
+    """The task that the content answers."""
     reference: object = None
     """A known good answer."""
     context: object = None
-    """What the content may rely on."""
+    """The facts that the content may rely on."""
     rubric: Rubric | None = None
     """The rubric the case is judged by, if there is one."""
     criterion: Criterion | None = None

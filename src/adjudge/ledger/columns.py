@@ -31,7 +31,7 @@ ENTRY_COLUMNS = "adjudge_ledger_columns"
 ENTRY_NAMES = "adjudge_ledger_names"
 
 STATES = ("passed", "failed", "undecided", "held")
-"""How something that was judged came out, or that it waits for a person."""
+"""The outcomes of something that was judged, and the state of waiting for a person."""
 
 NOT_JUDGED = "info"
 """The state of a decision about which no judge or rule said anything."""
@@ -335,7 +335,7 @@ AUDIT_KINDS = (AUDIT_REQUESTED, AUDIT_CLOSED, AUDIT_FAILED, AUDIT_PLANTED, MODEL
 """All from which the state of a gate's audits follows."""
 
 AUDITED = "audited"
-"""What the name of a gate is among the names of these entries."""
+"""The kind of the name of a gate among the names of these entries."""
 
 
 def name_call(run: str, call: str) -> str:

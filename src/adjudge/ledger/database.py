@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 
 BUSY_SECONDS = 30
-"""How long a writer waits for others to finish."""
+"""The time that a writer waits for others to finish."""
 
 Values = Sequence[Any]
-"""What a statement's marks stand for, or what a row holds: integers, floats, texts, bytes and ``None``."""
+"""The values that a statement's marks stand for, or that a row holds: integers, floats, texts, bytes and ``None``."""
 
 
 class Statements(Protocol):
     """A transaction of either database, in which SQL is executed."""
 
     is_file: bool
-    """Whether the database is SQLite; few statements differ."""
+    """True if the database is SQLite; few statements differ."""
 
     def fetch(self, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
         """Execute a statement and return its rows; each ``?`` stands for one of the values."""
@@ -141,7 +141,7 @@ class Address:
 
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|:")
-"""How an address begins, or what was meant as one; one letter before a colon is a drive."""
+"""The beginning of an address, or of what was meant as one; one letter before a colon is a drive."""
 
 _FILE = "sqlite:///"
 

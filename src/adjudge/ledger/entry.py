@@ -59,7 +59,7 @@ Kind = Literal[
 ]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""What an entry can be about."""
+"""The kinds of entry."""
 
 
 COLUMNS = ("seq", "id", "at", "kind", "subject", "payload", "payload_hash", "prev", "hash", "signature")
@@ -69,7 +69,7 @@ Row = tuple[int, str, str, str, str, bytes | None, str, str, str, str | None]
 
 
 NO_PREV = "0" * 64
-"""What the genesis entry has where every other names the hash before it."""
+"""The value that the genesis entry has in place of the hash before it."""
 
 
 def format_time(moment: datetime) -> str:
@@ -140,13 +140,13 @@ class Entry:
     id: str
     """The id of the entry."""
     at: datetime
-    """When it was recorded, by the clock of the machine that did."""
+    """The time at which it was recorded, by the clock of the machine that did."""
     kind: str
-    """What was recorded, such as ``decision`` or ``result``."""
+    """The kind of entry that was recorded, such as ``decision`` or ``result``."""
     subject: str
-    """What the entry is about, usually the digest of a content; may be empty."""
+    """The subject of the entry, usually the digest of a content; may be empty."""
     payload: dict[str, Any] | None
-    """What was recorded; ``None`` once it was erased."""
+    """The payload as it was recorded; ``None`` once it was erased."""
     payload_hash: str
     """SHA-256 of the payload; it stays when the payload is erased."""
     prev: str

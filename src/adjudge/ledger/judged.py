@@ -1,4 +1,4 @@
-"""What was judged, as a gate or a server hands it to a ledger that keeps it."""
+"""The content that was judged, as a gate or a server hands it to a ledger that keeps it."""
 
 from __future__ import annotations
 

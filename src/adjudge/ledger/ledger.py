@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CONTEXT = ("task", "context", "reference")
-"""What a content can be judged with."""
+"""The parts that a content can be judged with."""
 
 
 class Ledger:
@@ -97,12 +97,12 @@ class Ledger:
 
     @property
     def store_content(self) -> StoreContent:
-        """How this object keeps what was judged."""
+        """The way in which this object keeps what was judged."""
         return self._store_content
 
     @property
     def keeps_content(self) -> bool:
-        """Whether it keeps what was judged, whole or redacted, so that gates hand it over."""
+        """Return True if it keeps what was judged, whole or redacted, so that gates hand it over."""
         return self._store_content in ("redacted", "full")
 
     def __repr__(self) -> str:

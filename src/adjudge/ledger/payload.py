@@ -1,4 +1,4 @@
-"""What is recorded of a value: which kind it is, which of its texts are kept, and the canonical bytes.
+"""The record of a value: its kind, the texts of it that are kept, and the canonical bytes.
 
 The texts of a result can quote what was judged, so by default a ledger keeps their digests and not the texts. Scores,
 outcomes, reasons and names are never touched: they are what a decision is explained with.
@@ -57,7 +57,8 @@ _QUOTING_INSIDE = {
 }
 
 _OWN_KINDS = ("genesis", "erasure")
-"""What only the ledger itself writes: an erasure somebody appended by hand would excuse a payload that was removed."""
+"""The kinds that only the ledger itself writes: an erasure somebody appended by hand would excuse a payload that was
+removed."""
 
 _KIND_OF = {"result": "result", "chain-result": "result", "decision": "decision", "run": "run"}
 
@@ -67,17 +68,17 @@ class Draft:
     """An entry that is not written yet; writing it adds its place, time and hash."""
 
     kind: str
-    """What is recorded, such as ``decision`` or ``result``."""
+    """The kind of entry that is recorded, such as ``decision`` or ``result``."""
     subject: str
-    """What it is about, usually the digest of a content."""
+    """The subject of the entry, usually the digest of a content."""
     members: Mapping[str, Any]
-    """What the payload says: what its bytes are read back as."""
+    """The members of the payload, as its bytes are read back."""
     payload: bytes
     """The canonical bytes that are recorded."""
 
 
 Keep = Callable[[str], str]
-"""What becomes of a text that can quote the content."""
+"""Returns what is kept of a text that can quote the content."""
 
 
 def choose_keep(store_content: str, redact: Callable[[str], str] | None) -> Keep:

@@ -16,7 +16,7 @@ from adjudge.ledger.entry import Entry
 from adjudge.result import Outcome
 
 ResultState = Literal["passed", "failed", "undecided", "held"]
-"""What was judged, or that it waits for a person."""
+"""The outcome of what was judged, or ``held`` while it waits for a person."""
 
 ResultPeriod = Literal["day", "week", "month", "quarter", "all"]
 """The last 1, 7, 30 or 90 days, or all of them."""
@@ -31,7 +31,7 @@ class RecordedResult:
     seq: int
     """The entry's place in the ledger."""
     at: datetime
-    """When it was recorded."""
+    """The time at which it was recorded."""
     kind: str
     """The kind of the entry."""
     id: str
@@ -43,11 +43,11 @@ class RecordedResult:
     gate: str | None
     """The name of the gate; ``None`` for a result without one."""
     allowed: bool | None
-    """What the gate did; ``None`` for a result without a gate, and while a person is asked."""
+    """True if the gate allowed it; ``None`` for a result without a gate, and while a person is asked."""
     outcome: Outcome | None
-    """What the judge said; ``None`` where nothing was judged."""
+    """The outcome that the judge gave; ``None`` where nothing was judged."""
     held: bool
-    """Whether it waits, or waited, for a person when this was recorded."""
+    """True if it waits, or waited, for a person when this was recorded."""
     undecided_because: str | None
     """The reason why it is undecided; ``None`` if it is not."""
     score: float | None
@@ -55,7 +55,7 @@ class RecordedResult:
     threshold: float | None
     """The passing threshold that was in force."""
     decided_by: str
-    """Who decided: ``judge``, ``rule``, ``human`` or ``policy``."""
+    """The one who decided: ``judge``, ``rule``, ``human`` or ``policy``."""
     judge: str
     """The name of the judge; empty where none answered."""
     reason: str
@@ -63,15 +63,16 @@ class RecordedResult:
     content: str | None
     """The content, if the ledger stores it."""
     duration_ms: float
-    """How long it took, in milliseconds."""
+    """The time that it took, in milliseconds."""
     cost_usd: float | None
-    """What it cost, in dollars; ``None`` is unknown."""
+    """The cost, in dollars; ``None`` is unknown."""
     approval_id: str | None
     """The id of its request to people; ``None`` without one."""
     title: str
     """The program's name for it; empty where there is none."""
     people: tuple[str, ...] | None = None
-    """Who decided its request for approval, if that was looked up; ``None`` where there is none that is closed."""
+    """The people who decided its request for approval, if that was looked up; ``None`` where there is none that is
+    closed."""
 
     @property
     def state(self) -> str:

@@ -14,10 +14,10 @@ from adjudge.ledger.database import Statements
 VERSION_TABLE = "adjudge_alembic_version"
 
 REVISION = "0001"
-"""What this version reads and writes. Each has a file under ``migrations/versions``; they count up."""
+"""The revision that this version reads and writes. Each has a file under ``migrations/versions``; they count up."""
 
 FIRST = "0001"
-"""What a database has that names no revision: all that were made before there were any."""
+"""The revision of a database that names none: all that were made before there were any."""
 
 
 def read_revision(statements: Statements, *, is_named: bool) -> str:

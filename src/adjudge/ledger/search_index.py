@@ -50,7 +50,7 @@ _MOST_TRIGRAMS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchState:
-    """Which entries the index has, and whether it has trigrams."""
+    """The state of the index: the entries it has, and its trigrams."""
 
     form: int
     since: int

@@ -1,4 +1,4 @@
-"""What a search looks through, and what it looks for: texts and queries in one form, so that one is part of the other.
+"""The texts that a search reads, and its queries, in one form, so that one is part of the other.
 
 Both are folded: no capitals, compatible characters as one, white space as one blank. A query is data, whatever
 characters it has. Nothing here knows a database.
@@ -24,8 +24,8 @@ _MOST_VALUES = 200
 """Values in an entry's metadata that are searched."""
 
 _MARKS = {"customer": "\x1c", "agent": "\x1d", "link": "\x1e", "title": "\x1f"}
-"""What the value of each documented key of metadata follows in a search text. No folded text has these characters: to
-Python they are white space, so a content cannot pass for a customer or a title.
+"""The character before the value of each documented key of metadata in a search text. No folded text has these
+characters: to Python they are white space, so a content cannot pass for a customer or a title.
 """
 
 FILTER_KEYS = tuple(_MARKS)
@@ -102,7 +102,7 @@ def fold(text: str) -> str:
 
 
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
-"""What a ledger keeps of a text by default. Nobody looks for it, and the content's is the subject."""
+"""The digest that a ledger keeps of a text by default. Nobody looks for it, and the content's is the subject."""
 
 
 def make_search_text(texts: Iterable[str | None], metadata: object) -> str:

@@ -1,4 +1,4 @@
-"""Where entries are kept: one table, on SQLite or PostgreSQL.
+"""The store in which entries are kept: one table, on SQLite or PostgreSQL.
 
 Entries are appended in one transaction that first excludes every other writer, so places have no gaps and every hash
 names the one before it, with any number of threads, processes and machines. The database refuses updates and deletions
@@ -128,7 +128,7 @@ T = TypeVar("T")
 
 
 MEMBERS = ("outcome", "judge", "gate", "execution", "approval")
-"""What a query finds entries by, beside their own columns."""
+"""The members by which a query finds entries, beside their own columns."""
 
 PAGE = 200
 """Rows that are fetched at once: their payloads, which can be large, are in memory together."""

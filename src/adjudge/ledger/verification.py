@@ -30,7 +30,7 @@ Code = Literal[
     "unreadable",
     "columns_changed",
 ]
-"""Why a ledger does not verify."""
+"""The reasons for which a ledger does not verify."""
 
 
 Signatures = Literal["pinned", "own", "unchecked", "none"]
@@ -46,9 +46,9 @@ class Verification:
     valid: bool
     """True if every entry is as it was recorded."""
     entries: int
-    """How many entries were found to be in order, from the first."""
+    """The number of entries that were found to be in order, from the first."""
     code: Code | None = None
-    """Why it is not valid; ``None`` when it is."""
+    """The reason for which it is not valid; ``None`` when it is."""
     seq: int | None = None
     """The first bad entry, by its place counted from 1."""
     detail: str = ""
@@ -56,7 +56,7 @@ class Verification:
     head: Head | None = None
     """The last entry that was found in order."""
     pinned_head: bool = False
-    """Whether a head kept elsewhere was compared."""
+    """True if a head kept elsewhere was compared."""
     signatures: Signatures = "none"
     """``pinned``: checked with the key that you gave; ``own``: checked with the key that the ledger itself names, which
     an attacker who rewrites the ledger can replace; ``unchecked``: there are signatures, and no key to check them with;
@@ -116,7 +116,7 @@ def _is_exact(verification: Verification) -> bool:
 
 
 SignatureCheck = Callable[[str, bytes], bool]
-"""Whether a signature, in hexadecimal, is one of some bytes."""
+"""Checks that a signature, in hexadecimal, is one of some bytes."""
 
 Problem = tuple[Code, str]
 

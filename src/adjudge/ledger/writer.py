@@ -46,7 +46,8 @@ Wakes = SimpleQueue[bool]
 
 
 _ANYTHING = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
-"""What a job can raise in a thread. Those who wait must be told of all of it, and the next job must be done."""
+"""The exceptions that a job can raise in a thread. Those who wait must be told of all of it, and the next job must be
+done."""
 
 
 class LedgerWriter:

@@ -1,4 +1,4 @@
-"""What a server of MCP offered when somebody approved it, so that a change of any of it is seen. Pure."""
+"""The offer of a server of MCP when somebody approved it, so that a change of any of it is seen. Pure."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Pins:
     _layout: ClassVar[Layout] = Layout(strict=True, required=("name", "instructions"))
 
     source: str
-    """Where the server comes from: its address, or the command that starts it."""
+    """The origin of the server: its address, or the command that starts it."""
     name: str | None
     """The server's name for itself."""
     instructions: str | None
-    """What the server tells the model about itself."""
+    """The server's words to the model about itself."""
     tools: tuple[Mapping[str, Any], ...]
     """Every tool of every page, with all of its members."""
     prompts: tuple[Mapping[str, Any], ...]

@@ -1,4 +1,4 @@
-"""What a tool of MCP returns, and what its server says about it, before the agent reads it."""
+"""The results of a tool of MCP, and the texts of its server about it, before the agent reads them."""
 
 from __future__ import annotations
 

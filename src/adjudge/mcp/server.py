@@ -183,7 +183,7 @@ class _Request:
     seen: str | None = None
     """The digest of what the question showed that the user was asked; ``None`` if it asked for no vote."""
     answer: object = None
-    """What the client's form says; ``None`` unless its user accepted it."""
+    """The answer in the client's form; ``None`` unless its user accepted it."""
 
 
 def _read_request(params: CallToolRequestParams) -> _Request:

@@ -81,9 +81,9 @@ class Calibration:
     sample: LabelSample
     """The way in which the labelled cases were drawn."""
     measured_from: datetime
-    """When the first case was judged."""
+    """The time at which the first case was judged."""
     measured_to: datetime
-    """When the last case was judged."""
+    """The time at which the last case was judged."""
     contents_digest: str
     """SHA-256 of all contents that were judged."""
     labels_digest: str

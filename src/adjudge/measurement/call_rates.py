@@ -1,4 +1,4 @@
-"""Who lets through what: the harness's own approval, the rules and the judge, compared with what people say of calls.
+"""The errors of the harness's own approval, the rules and the judge, measured by what people say of calls.
 
 People say of some calls whether they should have been made. From that follows how often each of the three lets through
 what people would stop, and stops what people would allow.
@@ -40,14 +40,14 @@ Decider = Literal["harness", "rules", "judge"]
 DECIDERS: tuple[Decider, ...] = ("harness", "rules", "judge")
 
 CallStep = Literal["passed", "stopped", "unknown"]
-"""What a decider did with a call: let it through, stop it (or ask), or nobody knows."""
+"""The act of a decider on a call: let it through, stop it (or ask), or nobody knows."""
 
 _STEPS: tuple[CallStep, ...] = ("passed", "stopped", "unknown")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeciderRates:
-    """How often one of the three lets through what people would stop, and stops what people would allow.
+    """The rates at which one of the three lets through what people would stop, and stops what people would allow.
 
     Shares are of the calls of which it is known what the decider did.
     """
@@ -103,7 +103,7 @@ class CallRates:
     calls: int
     """Different calls."""
     times: int
-    """How often they were wanted, equal ones counted."""
+    """The number of times that they were wanted, equal ones counted."""
     labelled: Mapping[str, int]
     """Labelled calls by what people say: ``allow``, ``stop``, or ``open`` where they did not settle it."""
     people: tuple[str, ...]
@@ -117,7 +117,7 @@ class CallRates:
     limit: LimitKind | None
     """The looks that the intervals hold for; ``None`` where the labels allow none."""
     because: str
-    """Why these limits, or why there are none. One clause."""
+    """The reason for these limits, or for their absence. One clause."""
     not_blind: int = 0
     """Labelled calls of which a label is not known to be blind."""
     draw: LabelDraw | None = None
@@ -322,7 +322,7 @@ _OTHER: Mapping[CallStep, CallStep] = {"passed": "stopped", "stopped": "passed"}
 _METHOD = "double sampling, MOVER with Wilson and exact limits"
 
 _OPEN = ("allow", "stop")
-"""What a call may be that people did not settle."""
+"""The labels that a call may have that people did not settle."""
 
 
 class _Estimator:

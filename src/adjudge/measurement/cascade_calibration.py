@@ -90,9 +90,9 @@ class CascadeCalibration:
     grid_digest: str
     """SHA-256 of the thresholds, which were fixed before any label was read."""
     measured_from: datetime
-    """When the first case was judged, in either run."""
+    """The time at which the first case was judged, in either run."""
     measured_to: datetime
-    """When the last case was judged, in either run."""
+    """The time at which the last case was judged, in either run."""
     threshold: float | None
     """``escalate_below`` of the cascade; ``None``: the strong judge decides everything."""
     decided: int
@@ -122,7 +122,7 @@ class CascadeCalibration:
 
     @property
     def advice(self) -> CascadeAdvice:
-        """What to use."""
+        """The advice on what to use."""
         cheap, strong = self.costs_usd
         if self.right[0] >= self.right[1] and (cheap is None or strong is None or cheap <= strong):
             return "cheap alone"

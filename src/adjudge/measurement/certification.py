@@ -53,7 +53,8 @@ _VERDICTS: Mapping[object, str] = {True: "passed", False: "failed", None: "undec
 """By the category of a confusion matrix."""
 
 _ASKED = {"wording", "rules", "task", "context", "reference"}
-"""What a run may ask that a gate can ask too. Instructions, another model and another form are no gate's."""
+"""The parts of a question that a run may ask and a gate can ask too. Instructions, another model and another form are
+no gate's."""
 
 _MADE_ANEW = ("id", "created_at", "release_policy", "digest", "public_key", "signature")
 """Members of a certificate that do not follow from the run."""
@@ -243,7 +244,7 @@ def _find_figures(run: Run, measurement: Measurement) -> _SampleFigures:
 
 @dataclass(slots=True)
 class _Reading:
-    """What is read of the items of a run beside their verdicts."""
+    """The values that are read of the items of a run beside their verdicts."""
 
     seats: dict[tuple[str, ...], set[str | None]] = field(default_factory=dict)
     moments: list[datetime] = field(default_factory=list)

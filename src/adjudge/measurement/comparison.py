@@ -103,7 +103,7 @@ class Comparison:
     def __init__(self, labels: PeopleLabels, options: MeasurementOptions) -> None:
         self._labels, self._options = labels, options
         self._has_labels = bytearray(len(labels))
-        """Which of the labelled cases are there."""
+        """The marks of the labelled cases that are there."""
         self._contents: ContentTally | None = ContentTally()
         self._other_contents = self.lost = 0
         """Labels that are of another content than the case of their id, and cases that have only such labels."""

@@ -41,7 +41,7 @@ class Disagreement:
     by_hand: bool
     """True if a comment on a label says the sort, instead of the rule."""
     verdict: LabelledVerdict
-    """What the judge decided."""
+    """The verdict of the judge."""
     score: float | None
     """The judge's score, in 0 to 1; ``None`` without one."""
     truth: LabelValue
@@ -49,11 +49,11 @@ class Disagreement:
     labels: tuple[tuple[str, LabelValue], ...]
     """Each person's label, by name."""
     comments: tuple[str, ...]
-    """What people wrote about the case."""
+    """The words of people about the case."""
     content: str = ""
     """The content."""
     task: str = ""
-    """What the content was asked to do."""
+    """The task that the content answers."""
     why: str = ""
     """The judge's reasoning."""
 

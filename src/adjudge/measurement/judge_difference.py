@@ -71,7 +71,7 @@ class JudgeDifference:
     limit: LimitKind | None
     """The looks that the intervals hold for; ``None`` where the labels allow none."""
     because: str
-    """Why these limits, or why there are none. One clause."""
+    """The reason for these limits, or for their absence. One clause."""
     draw: LabelDraw | None = None
     """The sample of labels, as the record of looks names it."""
 

@@ -118,7 +118,8 @@ class LabelDraw:
     added: tuple[str, ...] = ()
     """Without a plan: digests of the cases that no earlier look had."""
     of: Literal["rate", "difference"] = "rate"
-    """What the labels are looked at for: both runs' labels together are other ones than one run's alone."""
+    """The estimate that the labels are looked at for: both runs' labels together are other ones than one run's alone.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

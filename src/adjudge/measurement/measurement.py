@@ -92,7 +92,7 @@ class Measurement:
     criterion: str | None
     """The criterion that was compared; ``None`` is the case as a whole."""
     kind: MeasurementKind
-    """What is compared: a ``verdict``, a ``preference`` or a ``number``."""
+    """The kind of value that is compared: a ``verdict``, a ``preference`` or a ``number``."""
     cases: int
     """Judged cases, labelled or not."""
     verdicts: Mapping[LabelledVerdict, int]
@@ -158,7 +158,8 @@ class Measurement:
     copies: int = 0
     """Labelled cases whose content and task another labelled case has as well; the first of each is not counted."""
     preference: PreferenceDifference | None = None
-    """How much more often people would prefer the second of the two contents; ``None`` but for labelled pairs."""
+    """The difference of the rates at which people would prefer the second and the first content; ``None`` but for
+    labelled pairs."""
     limit: RateLimit | None = None
     """The limits of the corrected rate that a gate goes by; ``left_out`` says why there are none."""
     plan: PlanProgress | None = None

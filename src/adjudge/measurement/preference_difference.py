@@ -19,14 +19,14 @@ from adjudge.trust.rate_difference import FEWEST_QUESTIONS, RateDifference, make
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferenceDifference:
-    """How much more often people would prefer the second of two contents than the first; a tie is neither."""
+    """The rate at which people would prefer the second of two contents, minus that of the first; a tie is neither."""
 
     rate: RateDifference | None
     """The difference with its interval, of pairs in place of questions; ``None`` where the labels allow none."""
     limit: LimitKind | None
     """The looks that the interval holds for; ``None`` without one."""
     because: str
-    """Why these limits, or why there are none, and what to do. One clause."""
+    """The reason for these limits, or for their absence, and the remedy. One clause."""
     pairs: int
     """Labelled pairs that count."""
 

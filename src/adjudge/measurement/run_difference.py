@@ -40,7 +40,7 @@ Better = Literal["better", "worse", "cannot tell"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemDifference:
-    """How much more often people would pass the later run's system than the earlier one's, on the same questions."""
+    """The rates at which people would pass the later and the earlier run's system on the same questions, subtracted."""
 
     schema: ClassVar[str] = "adjudge/system-difference/1"
     _layout: ClassVar[Layout] = Layout(last=("draw",))
@@ -50,7 +50,7 @@ class SystemDifference:
     limit: LimitKind | None
     """The looks that the interval holds for; ``None`` without one."""
     because: str
-    """Why these limits, or why there are none, and what to do. One clause."""
+    """The reason for these limits, or for their absence, and the remedy. One clause."""
     questions: int
     """Questions of which people labelled both answers."""
     left: int | None = None
@@ -76,7 +76,7 @@ class _Side:
 
     run: Run
     passed: Mapping[str, bool]
-    """Whether the judge passed each case; undecided is not passed."""
+    """The cases, each with True if the judge passed it; undecided is not passed."""
     truths: Mapping[str, CaseTruth]
     """The labelled cases whose label is of the content that was judged."""
 

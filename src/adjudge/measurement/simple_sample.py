@@ -37,7 +37,7 @@ class SampledCase:
     score: float | None
     """The score by which it may be released; ``None`` where no threshold releases it."""
     note: int
-    """What ``read_case`` noted of it."""
+    """The note of ``read_case`` on it."""
     truth: TruthHeap
 
 
@@ -54,7 +54,7 @@ class SimpleSample:
     draw: LabelDraw
     """As the record of looks names it."""
     first: datetime | None
-    """When the first label was given; ``None`` is unknown."""
+    """The time at which the first label was given; ``None`` is unknown."""
     last: datetime | None
     warnings: tuple[str, ...]
 
@@ -65,7 +65,7 @@ ReadCase = Callable[[JudgedCase], tuple[float | None, int]]
 
 @dataclass(slots=True)
 class _Rows:
-    """What is kept of each labelled case, in their order."""
+    """The columns that are kept of the labelled cases, in their order."""
 
     scores: array[float] = field(default_factory=lambda: array("d"))
     """NaN where no threshold releases it."""

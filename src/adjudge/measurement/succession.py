@@ -80,9 +80,9 @@ class Flip:
     truth: TruthHeap
     """The truth that people settled."""
     before: str
-    """What the old judge decided."""
+    """The verdict of the old judge."""
     after: str
-    """What the candidate decides."""
+    """The verdict of the candidate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,7 +142,7 @@ class MeasurementTally:
         self.scores, self.numbers = array("d"), array("d")
         self.groups = array("i")
         self.moments = array("q")
-        """When each labelled case got its first label, in microseconds; ``NO_TIME`` is unknown."""
+        """The time at which each labelled case got its first label, in microseconds; ``NO_TIME`` is unknown."""
         self.marks, self.contents = array("Q"), array("Q")
         """Digests of the ids of the labelled cases, and of their contents with their tasks; 0 where there is none."""
         self.not_blind = 0

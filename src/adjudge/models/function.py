@@ -51,8 +51,8 @@ class _Caller:
         check_whole_number("max_concurrency", max_concurrency, least=1)
         self.function, self.name, self.max_concurrency = function, name, max_concurrency
         self.has_answered = False
-        """Whether a call has returned what it may. Until then what it may not is a mistake in the program, and raises;
-        afterwards it may be the content that brought it about, and is a result."""
+        """True once a call has returned what it may. Until then what it may not is a mistake in the program, and
+        raises; afterwards it may be the content that brought it about, and is a result."""
         self._is_async = _is_async(function)
         self._places: PerLoop[asyncio.Semaphore] = PerLoop(lambda: asyncio.Semaphore(max_concurrency))
 
@@ -117,8 +117,8 @@ class FunctionModel:
         """The name of this model in results and recordings."""
         self._parameters = parameters
         self._shape = shape
-        """What was handed in. An adapter and a pair are models by their shape: nobody took them for a judge in code, so
-        what is no reply is a failure of this call, and never raises ``FunctionError``."""
+        """The kind of object that was handed in. An adapter and a pair are models by their shape: nobody took them for
+        a judge in code, so what is no reply is a failure of this call, and never raises ``FunctionError``."""
         self._caller = _Caller(function, name=name, max_concurrency=max_concurrency)
 
     def rename(self, name: str) -> FunctionModel:
@@ -133,7 +133,7 @@ class FunctionModel:
 
     @property
     def in_code(self) -> str:
-        """What to write so that it is given the content, and judges in code."""
+        """The remedy by which it is given the content, and judges in code."""
         if self._shape == "adapter":
             return (
                 "hand in judge_function(adapter.evaluate), because an object with evaluate is a model, whatever the "

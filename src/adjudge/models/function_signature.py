@@ -1,4 +1,4 @@
-"""What a function is, a judge in code or a model, and what it is given: read from its signature and nothing else.
+"""The kind of a function, a judge in code or a model, and its arguments: read from its signature and nothing else.
 
 It is decided before the first call, and never by what a function returns: a function that was sent the content inside
 a prompt, and parses a model's reply, would let the content write its own verdict.
@@ -36,7 +36,7 @@ _OTHER_NAMES = {
     ),
     **dict.fromkeys(("contexts", "documents", "passages", "retrieval_context"), "context"),
 }
-"""What other libraries call these values: an error names the one to write."""
+"""The names that other libraries have for these values: an error names the one to write."""
 
 _STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 

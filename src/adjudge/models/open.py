@@ -266,7 +266,7 @@ _FAMILIES = {
 """The provider of a bare name, by how it begins."""
 
 _OTHER_SPELLINGS = {"google": "gemini", "mistralai": "mistral", "together_ai": "together", "azure_openai": "azure"}
-"""What other libraries call a provider."""
+"""The names that other libraries have for a provider."""
 
 _BY_FUNCTION = {
     **dict.fromkeys(("bedrock", "aws", "amazon"), "Amazon Bedrock"),

@@ -34,17 +34,17 @@ class Answer:
     threshold: float | None = None
     """The passing threshold that was in force."""
     confidence: float | None = None
-    """How sure the judge is, in 0 to 1; ``None`` is unknown."""
+    """The judge's certainty, in 0 to 1; ``None`` is unknown."""
     criteria: tuple[CriterionResult, ...] = ()
     """The result on each criterion."""
     reasoning: str = ""
     """The judge's reasoning about the content as a whole."""
     suggestions: tuple[str, ...] = ()
-    """What the judge would improve."""
+    """The improvements that the judge suggests."""
     value: Any = None
     """The instance of ``result_format``, or the reading of a named reply form."""
     decided_by: DecidedBy = "judge"
-    """Who decided: ``judge``, ``rule`` or ``policy``."""
+    """The one who decided: ``judge``, ``rule`` or ``policy``."""
     detail: str = ""
     """One sentence about what decided, or what could not be read."""
     final: bool = False
@@ -138,7 +138,7 @@ class Question:
     value_type: type[Any] | None = None
     """The ``result_format`` of the call."""
     passes: Callable[[Any], bool] | None = None
-    """Whether the instance of ``value_type`` passes."""
+    """Returns True if the instance of ``value_type`` passes."""
     model: str | None = None
     """The model to ask instead of the judge's own."""
     threshold: float | None = None

@@ -1,4 +1,4 @@
-"""Who lets what through, as a document: the harness's own approval, the rules and the judge, beside what people say."""
+"""The errors of three deciders, as a document: the harness's own approval, the rules and the judge."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class ShownCriterion:
     score: float | None
     """The score, in 0 to 1; ``None`` without one."""
     passed: bool
-    """Whether the score reaches the threshold."""
+    """True if the score reaches the threshold."""
     threshold: float | None
     """The criterion's own threshold; ``None`` without one."""
     reasoning: str
@@ -80,7 +80,7 @@ class ShownResult:
     undecided_because: str | None
     """The reason why it is undecided; ``None`` if it is not."""
     decided_by: str
-    """Who decided: ``judge``, ``rule``, ``human`` or ``policy``."""
+    """The one who decided: ``judge``, ``rule``, ``human`` or ``policy``."""
     judge: str
     """The name of the judge."""
     score: float | None
@@ -88,7 +88,7 @@ class ShownResult:
     threshold: float | None
     """The passing threshold that was in force."""
     confidence: float | None
-    """How sure the judge is, in 0 to 1; ``None`` is unknown."""
+    """The judge's certainty, in 0 to 1; ``None`` is unknown."""
     preferred: str | None
     """For a comparison: ``first``, ``second`` or ``tie``."""
     detail: str
@@ -96,7 +96,7 @@ class ShownResult:
     reasoning: str
     """The judge's reasoning."""
     suggestions: tuple[str, ...]
-    """What the judge would improve."""
+    """The improvements that the judge suggests."""
     criteria: tuple[ShownCriterion, ...]
     """The result on each criterion."""
     rules: tuple[tuple[str, str, str], ...]
@@ -104,11 +104,11 @@ class ShownResult:
     seats: tuple[ShownSeat, ...]
     """The answers of a chain's judges, or of a comparison's two orders."""
     split: bool
-    """Whether judges of the chain, or the two orders of a comparison, decided differently."""
+    """True if judges of the chain, or the two orders of a comparison, decided differently."""
     duration_ms: float
-    """How long it took, in milliseconds."""
+    """The time that it took, in milliseconds."""
     cost_usd: float | None
-    """What it cost, in dollars; ``None`` is unknown."""
+    """The cost, in dollars; ``None`` is unknown."""
     raw_response: str
     """The reply as it was received."""
 
@@ -138,15 +138,15 @@ class ShownCase:
     outcome: Outcome
     """The worst of its judgements: failed before undecided before passed."""
     agrees: bool | None
-    """Whether every judgement agrees with the label; ``None`` if that is unknown."""
+    """True if every judgement agrees with the label; ``None`` if that is unknown."""
     judgements: int
     """The number of times the case was judged; ``results`` has at most ten, the worst first where there are more."""
     passed: int
     """The number of its judgements that passed."""
     split: bool
-    """Whether judges of the chain disagreed, or the two orders of a comparison."""
+    """True if judges of the chain disagreed, or the two orders of a comparison."""
     flipped: bool
-    """Whether its judgements differ in their outcome."""
+    """True if its judgements differ in their outcome."""
     results: tuple[ShownResult, ...]
     """Its judgements."""
     content: str
@@ -154,9 +154,9 @@ class ShownCase:
     reference: str
     """The known good answer."""
     task: str
-    """What the content was asked to do."""
+    """The task that the content answers."""
     context: str
-    """What the content may rely on."""
+    """The facts that the content may rely on."""
     metadata: tuple[tuple[str, str], ...]
     """The metadata, as pairs of name and text."""
     own: tuple[str, ...] = ()

@@ -109,7 +109,7 @@ class Quad:
     cells: tuple[QuadCell, QuadCell, QuadCell, QuadCell]
     """Row by row."""
     shares: tuple[tuple[str, Share], tuple[str, Share]]
-    """How many passed in each run."""
+    """The name of each run, with the share that passed in it."""
     note: str
     table: Table
     """Every pair of outcomes."""

@@ -12,7 +12,7 @@ from adjudge.result import CriterionResult, JudgeChainResult, JudgeResult, PartR
 from adjudge.templates.call_values import Finding, PlacedFinding
 
 RULE_STATES = ("failed", "warning", "info", "passed")
-"""How a rule came out, the worst first."""
+"""The outcomes of a rule, the worst first."""
 
 
 def list_seats(result: JudgeResult | ShownResult) -> Sequence[JudgeResult | ShownSeat]:

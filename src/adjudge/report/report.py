@@ -42,7 +42,7 @@ class RunDescription:
     status: str = "unknown"
     """``finished``, ``interrupted``, ``running``, or ``unknown``."""
     created_at: str = ""
-    """When it began, in UTC."""
+    """The time at which it began, in UTC."""
     adjudge: str = ""
     """The version that judged."""
     dataset: str = ""
@@ -60,7 +60,7 @@ class RunDescription:
     threshold: float | None = None
     """The rubric's passing threshold."""
     repeat: int = 1
-    """How often each case is judged."""
+    """The number of times that each case is judged."""
     sample: int | None = None
     """The number of cases that were drawn; ``None`` when all are judged."""
     command: tuple[str, ...] = ()
@@ -177,13 +177,13 @@ class Report:
     criteria: tuple[CriterionSummary, ...]
     """The lowest mean first; where cases bring their own, those of the run's rubric alone."""
     rules: tuple[RuleSummary, ...]
-    """How often each rule found something."""
+    """The rules, each with the number of times that it found something."""
     groups: tuple[GroupSummary, ...]
     """The lowest share first; empty when no case has a group."""
     seats: tuple[SeatSummary, ...]
     """The judges of a chain, one by one."""
     seat_pairs: tuple[SeatPair, ...]
-    """How often each two judges of a chain differ."""
+    """The pairs of judges of a chain, each with the number of times that they differ."""
     split: Share | None
     """Judgements in which judges of the chain decided differently; ``None`` without a chain."""
     labels: LabelSummary | None
@@ -193,7 +193,7 @@ class Report:
     pairs: PairSummary | None
     """For comparisons: win rate, flips, and accuracy."""
     repeats: RepeatSummary | None
-    """How far repeated judgements agree; ``None`` if none were repeated."""
+    """The agreement of repeated judgements; ``None`` if none were repeated."""
     cost: CostSummary
     """Tokens and dollars."""
     durations: Spread | None

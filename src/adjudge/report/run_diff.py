@@ -83,9 +83,9 @@ class Joined:
     after: Side | None
     same_content: bool = True
     same_inputs: bool = True
-    """Whether reference, task and context are the same: another label or other metadata do not matter."""
+    """True if reference, task and context are the same: another label or other metadata do not matter."""
     same_criteria: bool = True
-    """Whether the case brought the same criteria, rubric, rules and threshold of its own, or none."""
+    """True if the case brought the same criteria, rubric, rules and threshold of its own, or none."""
 
     @property
     def is_comparable(self) -> bool:
@@ -276,9 +276,9 @@ class CaseDiff:
     detail: str = ""
     """The reason for its new outcome: the later result's reason and detail; it may quote the content."""
     content_changed: bool = False
-    """Whether another content was judged."""
+    """True if another content was judged."""
     regressed: bool = False
-    """Whether one judge passed it before and does not now; never true of pairs, or if the judge changed too."""
+    """True if one judge passed it before and does not now; never true of pairs, or if the judge changed too."""
 
     @property
     def lost(self) -> bool:
@@ -343,7 +343,7 @@ class Diff:
     after: DiffSide
     """The later run."""
     pairs: bool
-    """Whether the cases are pairs of which one is preferred."""
+    """True if the cases are pairs of which one is preferred."""
     cases: int
     """Cases that are in both runs and are compared."""
     only_before: int
@@ -385,11 +385,11 @@ class Diff:
     judges: JudgeDifference | None = None
     """The difference of how often the two judges are right, if labels of the same contents were given."""
     judged: ShareDifference | None = None
-    """How much more often the judge passed the later answers, if that was asked for. The limits are for other cases
-    like these, by this judge: its errors are not in them.
+    """The difference of the rates at which the judge passed the later and the earlier answers, if that was asked for.
+    The limits are for other cases like these, by this judge: its errors are not in them.
     """
     margin: float | None = None
-    """How much worse the later run may be, as a share; ``None`` if nobody asks for it."""
+    """The share by which the later run may be worse; ``None`` if nobody asks for it."""
     listed: tuple[CaseDiff, ...]
     """The first of them, at most 2,000: lost ones, then other outcomes, then scores, in the order of the data."""
 
@@ -451,7 +451,7 @@ class ComparedCase:
     places: tuple[int, int]
     """Its places in the two runs."""
     changed: bool
-    """Whether its outcome, or a score, is another."""
+    """True if its outcome, or a score, is another."""
 
 
 def diff_cases(before: Run, after: Run) -> tuple[Diff, tuple[ComparedCase, ...]]:

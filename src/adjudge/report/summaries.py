@@ -161,7 +161,7 @@ class RubricSummary:
     threshold: float
     """Its passing threshold, as it applied."""
     own: bool
-    """Whether cases brought this rubric, in whole or in part; false for the run's own."""
+    """True if cases brought this rubric, in whole or in part; false for the run's own."""
     cases: int = 0
     """The number of cases."""
     passed: Share = NO_SHARE
@@ -284,9 +284,9 @@ class RuleSummary:
     severity: str = "error"
     """``error``, ``warning`` or ``info``."""
     checked: int = 0
-    """How often it was checked."""
+    """The number of times that it was checked."""
     failed: int = 0
-    """How often it failed."""
+    """The number of times that it failed."""
 
     def add(self, rule: RuleResult) -> None:
         """Count one finding, or none."""
@@ -352,7 +352,7 @@ class SeatSummary:
     judge: str
     """The name of the judge."""
     asked: int = 0
-    """How often it was asked."""
+    """The number of times that it was asked."""
     outcomes: dict[str, int] = field(default_factory=begin_outcomes)
     """Its answers by outcome."""
     mean_duration_ms: float = 0.0
@@ -429,7 +429,7 @@ class ModelChange:
     reported: str
     """The name that the provider reported."""
     asked: bool
-    """Whether ``expected`` was asked for; otherwise it is what was reported first, where any name may be."""
+    """True if ``expected`` was asked for; otherwise it is what was reported first, where any name may be."""
     judgements: int
     """The number of judgements with it."""
 

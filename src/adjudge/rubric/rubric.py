@@ -46,7 +46,7 @@ class Criterion:
 
     Args:
         name: The name of the criterion in prompts and results, unique in its rubric.
-        description: What is asked for, in a sentence or more; the judge reads it as it is.
+        description: The requirement, in a sentence or more; the judge reads it as it is.
         weight: Any finite number of at least 0; shares are normalised. 0 with a threshold is a pure veto.
         threshold: In 0 to 1. If the score is below it, the content fails, even with a high total. ``None``: no veto.
         levels: (score, meaning) pairs on the rubric's scale, given as a mapping or pairs; only these scores are then
@@ -71,7 +71,7 @@ class Criterion:
     name: str
     """The name of the criterion in prompts and results, unique in its rubric."""
     description: str
-    """What is asked for, in a sentence or more; the judge reads it as it is."""
+    """The requirement, in a sentence or more; the judge reads it as it is."""
     weight: float = 1.0
     """Any finite number of at least 0; shares are normalised. 0 with a threshold is a pure veto."""
     threshold: float | None = None
@@ -134,7 +134,7 @@ class Rubric:
 
     Args:
         name: The name of the rubric in results and the ledger.
-        criteria: What is scored: ``Criterion`` values, or mappings with their fields.
+        criteria: The criteria that are scored: ``Criterion`` values, or mappings with their fields.
         passing_threshold: In 0 to 1; the weighted mean must reach it (within 1e-9).
         scale: The scores that the judge is asked for; code converts to 0..1 and calls anything outside ``off_scale``.
         model: The model to ask, over the judge's own; a model given to the call wins.
@@ -153,7 +153,7 @@ class Rubric:
     name: str
     """The name of the rubric in results and the ledger."""
     criteria: tuple[Criterion, ...]
-    """What is scored: ``Criterion`` values, or mappings with their fields."""
+    """The criteria that are scored: ``Criterion`` values, or mappings with their fields."""
     passing_threshold: float = DEFAULT_THRESHOLD
     """In 0 to 1; the weighted mean must reach it (within 1e-9)."""
     scale: tuple[float, float] = (0.0, 1.0)

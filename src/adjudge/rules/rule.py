@@ -35,11 +35,11 @@ class Rule:
     """Takes the content (and, with ``needs_reference``, the reference after it); returns a boolean or a
     ``RuleResult``, or an awaitable of either."""
     description: str = ""
-    """What it checks, in one sentence."""
+    """The check that it makes, in one sentence."""
     severity: Severity = DEFAULT_SEVERITY
     """A failed ``error`` rule decides; a ``warning`` is shown to the judge; ``info`` is recorded."""
     needs_reference: bool = False
-    """Whether it compares with the reference; without one, it does not pass."""
+    """True if it compares with the reference; without one, it does not pass."""
     spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """The rule as data (``{"regex": "..."}``), for digests and files; a function is ``{"python": "module:name"}``."""
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)

@@ -63,7 +63,7 @@ class _Kind:
     """The key that the short form fills."""
     needs_reference: bool = False
     takes_members: bool = False
-    """Whether the short form takes a mapping of all its keys: ``{"limits": {"calls": 20}}``."""
+    """True if the short form takes a mapping of all its keys: ``{"limits": {"calls": 20}}``."""
 
 
 MOST_INNER = 64

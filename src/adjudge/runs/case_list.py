@@ -1,4 +1,4 @@
-"""Which cases of a run somebody wants to read, and in which order: a query, so that no run is too long for it."""
+"""The cases of a run that somebody wants to read, and their order: a query, so that no run is too long for it."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class RunStore:
 
     @property
     def reads_as(self) -> Literal["read", "look"]:
-        """How another connection is to read the file: ``look`` leaves no trace either."""
+        """The way in which another connection is to read the file: ``look`` leaves no trace either."""
         return "look" if self._reader.mode == "look" else "read"
 
     def freeze(self) -> Self:

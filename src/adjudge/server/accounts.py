@@ -32,11 +32,11 @@ class Account:
     name: str
     """The name that is typed to sign in."""
     permissions: Permissions
-    """What the person may do."""
+    """The permissions of the person."""
     created_at: str
-    """When it was made, as text of ISO 8601 in UTC."""
+    """The time at which it was made, as text of ISO 8601 in UTC."""
     disabled_at: str | None = None
-    """When it was disabled; ``None`` if it is not."""
+    """The time at which it was disabled; ``None`` if it is not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

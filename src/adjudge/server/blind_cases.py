@@ -1,4 +1,4 @@
-"""What somebody who labels is not to read yet, and what they have read: labels of that are not blind.
+"""The cases that somebody who labels is not to read yet, and those they have read: labels of these are not blind.
 
 What was read is kept in two places: in the files of labels of the runs that are being labelled, which a terminal reads
 too, and in the server's own table, which also knows what was read before anybody labelled.

@@ -13,7 +13,7 @@ from adjudge.server.problem import Problem
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 FIELD, HEADER = "csrf_token", "x-csrf-token"
-"""Where a form, and a script of ours, say the token of the session."""
+"""The field of a form, and the header of a script of ours, that hold the token of the session."""
 
 
 def check_origin(request: Request, settings: ServerSettings) -> None:

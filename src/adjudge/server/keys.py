@@ -44,13 +44,13 @@ class ApiKey:
     name: str
     """The key's name."""
     permissions: Permissions
-    """What who has the key may do."""
+    """The permissions of whoever has the key."""
     created_at: str
-    """When it was made, as text of ISO 8601 in UTC."""
+    """The time at which it was made, as text of ISO 8601 in UTC."""
     expires_at: str | None = None
-    """When it expires; ``None`` is never."""
+    """The time at which it expires; ``None`` is never."""
     revoked_at: str | None = None
-    """When it was revoked; ``None`` if it is not."""
+    """The time at which it was revoked; ``None`` if it is not."""
 
     def is_valid(self, now: datetime) -> bool:
         """Return whether it is neither revoked nor expired."""

@@ -76,7 +76,7 @@ class _Answer(BaseModel):
 
 
 class CriterionAnswer(_Answer):
-    """What the judge says of one criterion."""
+    """The judge's answer to one criterion."""
 
     name: str
     passed: bool
@@ -85,7 +85,7 @@ class CriterionAnswer(_Answer):
 
 
 class EvaluateAnswer(_Answer):
-    """What a judge says of some content."""
+    """The judge's answer about some content."""
 
     outcome: Literal["passed", "failed", "undecided"] = Field(
         description="Undecided means that no judgement could be made. It is no pass."
@@ -97,7 +97,7 @@ class EvaluateAnswer(_Answer):
 
 
 class CheckAnswer(_Answer):
-    """Whether some content may go through a gate."""
+    """The answer of a gate about some content."""
 
     status: Literal["pass", "blocked", "pending"] = Field(
         description="Only with pass may the content be used. Pending means that a person has to decide first."
@@ -107,7 +107,7 @@ class CheckAnswer(_Answer):
 
 
 class WaitAnswer(_Answer):
-    """What people have decided."""
+    """The decision of people."""
 
     status: Literal["approved", "denied", "expired", "pending"] = Field(
         description="Approved: check the same content again, it passes once. Pending: nobody has decided yet."
@@ -122,7 +122,7 @@ class AgentCaller:
     """An agent that calls the tools."""
 
     run: str
-    """Whose refusals are counted, and whose requests are found again."""
+    """The run whose refusals are counted, and whose requests are found again."""
     permissions: Permissions
 
 
@@ -163,7 +163,7 @@ class AgentTools:
     approvals: Approvals
     ledger: Ledger
     places: asyncio.Semaphore
-    """How much is judged at once."""
+    """The places for what is judged at once."""
     _held: OrderedDict[tuple[str, str], str]
     """The requests that wait for people, by the run that made them and their word."""
 

@@ -27,7 +27,7 @@ class Permissions:
     """The permissions of a key or an account."""
 
     scopes: frozenset[PermissionScope]
-    """What it may do, such as ``judge`` and ``approve``."""
+    """The scopes that it has, such as ``judge`` and ``approve``."""
     gates: frozenset[str] | None = None
     """The gates it is limited to; ``None`` is no limit."""
     approver: str | None = None

@@ -33,7 +33,7 @@ from adjudge.trust.extra import has_extra
 T = TypeVar("T")
 
 _MOST_KEPT = {"summary": 2_000, "report": 16, "comparison": 4, "call_rates": 16}
-"""How many of each kind are kept for the next page. A comparison holds every case."""
+"""The number of each kind that is kept for the next page. A comparison holds every case."""
 
 _NOT_RECORDED = (
     "What people would pass is not shown: all planned labels are there, and the first look at them is recorded in the "

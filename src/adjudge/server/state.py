@@ -48,7 +48,7 @@ class PageState(Protocol):
 
     @property
     def settings(self) -> ServerSettings:
-        """Where it listens, and its limits."""
+        """The address on which it listens, and its limits."""
         ...
 
     @property
@@ -77,7 +77,7 @@ class ServerState:
     queue: WorkQueue
     """The requests that are judged now, and those that wait."""
     work: WorkThread
-    """Where requests are handled that would keep all others waiting."""
+    """The thread for requests that would keep all others waiting."""
     throttle: SignInThrottle
     stopping: asyncio.Event
     """Set when the server stops: an answer that lasts, such as an event stream, has to end then."""

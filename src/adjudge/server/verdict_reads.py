@@ -1,4 +1,4 @@
-"""Who read which verdicts of a run: kept beside the ledger, for reading a run must not begin a file of labels in it."""
+"""The readers of a run's verdicts: kept beside the ledger, for reading a run must not begin a file of labels in it."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 
 OPEN = "/open/"
-"""How the path begins that holds the secret."""
+"""The beginning of the path that holds the secret."""
 
 _SHUTDOWN = 2.0
 """Seconds that pages under way have once it is interrupted."""

@@ -19,7 +19,7 @@ class Finding:
     state: str
     """``failed``, ``warning``, ``info`` or ``passed``."""
     word: str
-    """What is said with the state, such as the name of the rule."""
+    """The word that goes with the state, such as the name of the rule."""
     text: str = ""
 
 
@@ -40,7 +40,7 @@ class PlainValue:
 
     passages: tuple[Passage, ...]
     is_quoted: bool = False
-    """Whether it is a text that could be taken for something else, such as ``"true"``."""
+    """True if it is a text that could be taken for something else, such as ``"true"``."""
     remark: str = ""
 
 
@@ -100,7 +100,7 @@ class Span:
     is_emphasised: bool = False
     is_code: bool = False
     is_remark: bool = False
-    """Whether it is the page's own word, such as the address of a link or that a picture is not loaded."""
+    """True if it is the page's own word, such as the address of a link or that a picture is not loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,7 @@ class MarkdownValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeated:
-    """What a column of records holds, where few values repeat."""
+    """The values of a column of records, where few values repeat."""
 
     column: str
     values: tuple[tuple[str, int], ...]
@@ -234,14 +234,14 @@ class CallView:
     tool: str
     """Empty where the content is an object that is no call."""
     summary: str
-    """What it consists of, such as ``40 records of 6 fields``."""
+    """The parts it consists of, such as ``40 records of 6 fields``."""
     rows: tuple[ArgumentRow, ...]
     about: tuple[ArgumentRow, ...]
-    """What the content holds beside tool and arguments, such as the folder in which it runs."""
+    """The rest of the content beside tool and arguments, such as the folder in which it runs."""
     blanks: str
     """The white space that is marked, in words."""
     unshown_parts: tuple[str, ...]
-    """What is not shown, each with how much of it; with one of them nobody can approve."""
+    """The parts that are not shown, each with how much of it; with one of them nobody can approve."""
     numbers: Mapping[str, int]
     """As of ``MarkedText``."""
     missing: tuple[str, ...]

@@ -11,7 +11,7 @@ MOST_QUOTATIONS = 99
 """More are not marked: they would hide the text rather than point into it."""
 
 SpanKind = Literal["", "keyword", "comment", "string", "changed"]
-"""What a part of a line of code is, or that it changed; ``""`` is anything else."""
+"""The kind of a part of a line of code, or that it changed; ``""`` is anything else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class QuotedPlace:
     start: int
     end: int
     begins: bool = True
-    """Whether the quotation begins here; false where it runs on from a text before."""
+    """True if the quotation begins here; false where it runs on from a text before."""
     ends: bool = True
 
 

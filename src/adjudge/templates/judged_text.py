@@ -92,7 +92,7 @@ def _read_value(text: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shower:
-    """How a text is shown."""
+    """The options with which a text is shown."""
 
     name: str
     opened: Opened

@@ -62,14 +62,14 @@ def count_windows(text: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """What is opened, and where more of it can be."""
+    """The parts that are opened, and the places where more of them can be."""
 
     path: str = ""
     """The address of the page; empty in a file, in which folded steps are there and closed."""
     query: tuple[tuple[str, str], ...] = ()
     """Other members of the address, which a link keeps."""
     whole: bool = False
-    """Whether everything is opened."""
+    """True if everything is opened."""
     ranges: tuple[tuple[int, int, int], ...] = ()
     """Transcripts of the page, from 1, each with the first and the last step that is opened, from 1."""
     part: tuple[str, int] | None = None

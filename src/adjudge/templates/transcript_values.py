@@ -34,7 +34,7 @@ class StepRow:
 
     number: int
     who: str
-    """Whose words it is: ``user``, ``agent``, ``system``, or a role of the program's own."""
+    """The speaker of the words: ``user``, ``agent``, ``system``, or a role of the program's own."""
     text: ShownText | None = None
     tool: str = ""
     """Empty for words."""
@@ -46,10 +46,10 @@ class StepRow:
     error: ShownText | None = None
     duration_ms: float | None = None
     remark: str = ""
-    """What the judge was not shown of it; empty where it was shown all."""
+    """The part of it that the judge was not shown; empty where it was shown all."""
     findings: tuple[Finding, ...] = ()
     is_marked: bool = False
-    """Whether something in it is quoted, failed or was found: a reader looks for these."""
+    """True if something in it is quoted, failed or was found: a reader looks for these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class ShownChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunHead:
-    """What is known of a run beside its steps; messages have none."""
+    """The facts that are known of a run beside its steps; messages have none."""
 
     outcome: str
     exit_code: int | None
@@ -109,7 +109,7 @@ class TranscriptView:
     """The number of the transcript on its page, from 1."""
     rows: tuple[StepRow | FoldRow, ...]
     is_numbered: bool
-    """Whether the numbers of its steps say anything: in an excerpt, steps are missing."""
+    """True if the numbers of its steps say anything: in an excerpt, steps are missing."""
     total: int
     calls: int
     errors: tuple[int, ...]
@@ -118,12 +118,12 @@ class TranscriptView:
     """Numbers of the steps about which something was found."""
     head: RunHead | None
     beside: tuple[tuple[str, ShownText], ...]
-    """What the messages have that is in no step, by its place."""
+    """The texts of the messages that are in no step, by their place."""
     beside_total: int
     unread: tuple[str, ...]
-    """Why the messages cannot be read as whole steps, a sentence each."""
+    """The reasons for which the messages cannot be read as whole steps, a sentence each."""
     left_out: str
-    """What the judge was not shown of it, in a sentence; empty where it was shown all."""
+    """The part of it that the judge was not shown, in a sentence; empty where it was shown all."""
     unshown_parts: tuple[str, ...]
     numbers: Mapping[str, int] = field(default_factory=dict)
     """As of ``MarkedText``."""

@@ -44,13 +44,13 @@ class TestAgent:
     __test__ = False  # pytest would collect the class by its name
 
     folders: tuple[Path, ...]
-    """Where a relative workspace is looked for: the test's folder, then the root directory."""
+    """The folders in which a relative workspace is looked for: the test's folder, then the root directory."""
     mode: Mode
     file: Path
     """The recording."""
     record_command: str
     bundles: Path
-    """Where bundles of the runs are kept."""
+    """The folder in which bundles of the runs are kept."""
     open_agent: Callable[[str], ConfiguredAgent]
     """Opens an agent that ``adjudge.toml`` names."""
     runs: list[AgentRun] = field(default_factory=list)

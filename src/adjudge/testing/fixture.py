@@ -211,7 +211,7 @@ class Suite:
     strategy: str | None
     mode: Mode
     folder: Path
-    """Where recordings are."""
+    """The folder of the recordings."""
     options: tuple[str, ...] = ()
     """The command line's words about who judges, which a command that runs one test again has to repeat."""
     named_in: Path | None = None

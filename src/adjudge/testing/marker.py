@@ -22,7 +22,7 @@ MOST = 1000
 """The highest ``repeat``."""
 
 UNJUDGED = "_adjudge_unjudged"
-"""Where a wrapped function keeps the test's own."""
+"""The name under which a wrapped function keeps the test's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

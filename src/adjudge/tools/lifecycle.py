@@ -309,8 +309,8 @@ class ForgeResult:
     verdict: CreationVerdict | None = None
     """The verdict of the review; ``None`` if nobody was asked."""
     refused: str | None = None
-    """Why there is no tool, in a word: ``sandbox``, ``empty``, ``untested``, ``rejected``, ``session_cap``, ``name``
-    and so on; ``None`` where there is one."""
+    """The reason for which there is no tool, in a word: ``sandbox``, ``empty``, ``untested``, ``rejected``,
+    ``session_cap``, ``name`` and so on; ``None`` where there is one."""
     detail: str = ""
     """The same in a sentence; it may quote the candidate."""
 

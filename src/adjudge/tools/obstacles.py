@@ -1,4 +1,4 @@
-"""Why a tool may not run, or finds no room; pure functions of what a registry knows.
+"""The reasons for which a tool may not run, or finds no room; pure functions of what a registry knows.
 
 Each function names the first thing that stands in the way, or returns ``None``. Nothing here waits, asks or writes.
 What stands in the way of a promotion is in ``promotion.py``.

@@ -57,14 +57,14 @@ class Promotion:
     """The result of ``promote``; true exactly when the tool was promoted."""
 
     promoted: bool
-    """Whether the tool was promoted."""
+    """True if the tool was promoted."""
     record: ToolRecord | None
     """The tool in its current state; ``None`` if it was removed meanwhile."""
     verdict: PromotionVerdict | None = None
     """The panel's verdict; ``None`` if nobody was asked."""
     because: str | None = None
-    """Why it was not promoted, in a word: ``usage``, ``cool_down``, ``busy``, ``already``, ``rejected``,
-    ``changed``...
+    """The reason for which it was not promoted, in a word: ``usage``, ``cool_down``, ``busy``, ``already``,
+    ``rejected``, ``changed``...
     """
     detail: str = ""
     """The same in a sentence; it may quote what the reviewers said."""

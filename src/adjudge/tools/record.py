@@ -28,7 +28,7 @@ class Cooldown:
     uses: int = 0
     """Uses since the last refusal."""
     since: datetime | None = None
-    """When the last refusal was recorded, in aware UTC."""
+    """The time at which the last refusal was recorded, in aware UTC."""
 
     def __post_init__(self) -> None:
         for name in ("refusals", "uses"):
@@ -44,7 +44,7 @@ class Claim:
     token: str
     """The secret by which the reviewer's process knows its own mark."""
     until: datetime
-    """When it expires by itself."""
+    """The time at which it expires by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +65,9 @@ class ToolRecord:
     approved_by: str | None = None
     """The person who approved the promotion to ``shared``."""
     reason: str = ""
-    """Why it was demoted; empty for any other."""
+    """The reason for which it was demoted; empty for any other."""
     cooling: Cooldown = field(default_factory=Cooldown)
-    """How long it may not be promoted, and since when."""
+    """The time for which it may not be promoted, and its beginning."""
     claim: Claim | None = None
     """The mark of a review under way; ``None`` without one."""
 

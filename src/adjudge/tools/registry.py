@@ -42,11 +42,12 @@ class ToolUse:
     output: Any = None
     """The output; ``None`` if there is none, or if it does not fit the schema, so that no caller can use it."""
     verdict: ReuseVerdict | None = None
-    """Whether the output fits, and whether it is unusual for this tool; ``None`` if the tool raised."""
+    """The verdict on the output: whether it fits, and whether it is unusual for this tool; ``None`` if the tool raised.
+    """
     error: Exception | None = None
     """The exception that the tool raised, if any."""
     duration_ms: float = 0.0
-    """How long the tool took, in milliseconds."""
+    """The time that the tool took, in milliseconds."""
 
     def __bool__(self) -> bool:
         return self.error is None and self.verdict is not None and self.verdict.valid

@@ -24,7 +24,7 @@ LEAST_OUTPUTS = 10
 """Outputs before which nothing is called unusual."""
 
 SIZE_FACTOR = 2.0
-"""How far beyond the smallest and the largest size so far a size may lie."""
+"""The factor by which a size may lie beyond the smallest and the largest size so far."""
 
 OUTPUTS_PER_SHAPE = 5
 """New shapes count as unusual while the history has at least this many outputs for each shape."""
@@ -160,7 +160,7 @@ MOST_COMPILED = 128
 _VALID = ReuseVerdict(valid=True)
 
 _MASK = "the value"
-"""What stands for the output in a message, which may be secret, hostile, or megabytes long."""
+"""The words that stand in a message for the output, which may be secret, hostile, or megabytes long."""
 
 
 def digest_reuse(request: Mapping[str, Any]) -> str:
@@ -217,7 +217,7 @@ def _validate(output: Any, schema: Any, history: ToolHistory | None, *, strict: 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
     error: str | None
-    """Why the schema is none."""
+    """The reason for which the schema is none."""
     schema: Any = None
     validator: CompiledSchema | None = None
 

@@ -34,7 +34,7 @@ from adjudge.tools.tool import MISSING, MOST_VALUES, EmergentTool, ToolCandidate
 from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ReuseVerdict, ReviewVerdict, reject_creation
 
 MOST_CHARACTERS = 400_000
-"""How long everything about a candidate may be together; a review of more than that is none."""
+"""The most characters that everything about a candidate may have together; a review of more than that is none."""
 
 
 def find_fault(candidate: ToolCandidate) -> str | None:

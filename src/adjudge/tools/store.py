@@ -172,7 +172,7 @@ class ToolStore:
 
     ledger: Ledger
     owns: bool
-    """Whether the ledger was opened for this and is closed with it."""
+    """True if the ledger was opened for this and is closed with it."""
 
     async def change(self, work: Callable[[ToolView], T]) -> T:
         """Do some work while every other writer of the ledger waits: all of it, durably, or nothing."""

@@ -51,7 +51,7 @@ class Missing(Enum):
 
 
 MISSING: Final = Missing.MISSING
-"""Where no output was expected, which is not the same as expecting ``None``."""
+"""The mark that no output was expected, which is not the same as expecting ``None``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +63,13 @@ class ToolTest:
     input: Any
     """The arguments it was called with."""
     output: Any
-    """What it returned."""
+    """The output that it returned."""
     success: bool
-    """Whether the run ended without an error."""
+    """True if the run ended without an error."""
     expected: Any = MISSING
     """The expected output; ``MISSING`` if none is known, and then nothing is compared."""
     error: str | None = None
-    """What it raised; ``None`` if nothing."""
+    """The error that it raised; ``None`` if nothing."""
 
     def __post_init__(self) -> None:
         check_flag("success", self.success, where="a test")
@@ -101,7 +101,7 @@ class ToolCandidate:
     name: str
     """Its name, which is not empty."""
     description: str
-    """What it does, for the reviewer and for agents."""
+    """The work that it does, for the reviewer and for agents."""
     input_schema: Mapping[str, Any] | bool
     """JSON Schema of the arguments: a dictionary, or true or false."""
     output_schema: Mapping[str, Any] | bool | None = None
@@ -157,7 +157,7 @@ class ToolUsage:
     )
 
     uses: int = 0
-    """How often it was used."""
+    """The number of times that it was used."""
     successes: int = 0
     """Uses that did not raise and whose output fits the schema."""
     failures: int = 0
@@ -226,11 +226,11 @@ class EmergentTool:
     candidate: ToolCandidate
     """The candidate that was approved."""
     tier: ToolTier = "session"
-    """Where it may be used: in its ``session``, by its ``agent``, or ``shared`` by all."""
+    """The tier in which it may be used: in its ``session``, by its ``agent``, or ``shared`` by all."""
     agent: str = ""
-    """Whose tool it is."""
+    """The agent whose tool it is."""
     session: str = ""
-    """Where it was made; matched exactly, never by parts."""
+    """The session in which it was made; matched exactly, never by parts."""
     usage: ToolUsage | None = None
     """``None`` where nothing is known of its use."""
     verdicts: tuple[ToolReviewVerdict, ...] = ()

@@ -13,7 +13,7 @@ from adjudge.formats.text import show
 from adjudge.result import JudgeChainResult
 
 DIMENSIONS = ("safety", "correctness", "determinism", "bounded")
-"""What a candidate is reviewed for."""
+"""The properties that a candidate is reviewed for."""
 
 _LAYOUT = Layout(readers={"chain_result": JudgeChainResult.from_dict}, strict=True)
 
@@ -26,23 +26,24 @@ class CreationVerdict:
     _layout: ClassVar[Layout] = _LAYOUT
 
     approved: bool
-    """Whether the candidate may become a tool."""
+    """True if the candidate may become a tool."""
     confidence: float
     """The reviewer's confidence, in 0 to 1; 0 if the candidate was rejected without a readable review."""
     safety: float
-    """Whether it can do harm; 1 is safe."""
+    """The score for doing no harm; 1 is safe."""
     correctness: float
-    """Whether it does what it claims."""
+    """The score for doing what it claims."""
     determinism: float
-    """Whether it gives the same output for the same input."""
+    """The score for giving the same output for the same input."""
     bounded: float
-    """Whether it ends, within limits of time and memory."""
+    """The score for ending, within limits of time and memory."""
     reasoning: str
     """The reviewer's words, or why the reply could not be read, or which check failed; it may quote the tool."""
     tool_digest: str
-    """What was reviewed: SHA-256 of source, steps, schemas and allowlist. The verdict is on nothing else."""
+    """The digest of what was reviewed: SHA-256 of source, steps, schemas and allowlist. The verdict is on nothing else.
+    """
     chain_result: JudgeChainResult | None = None
-    """What every judge said; ``None`` when nobody was asked."""
+    """The result of every judge; ``None`` when nobody was asked."""
 
     def __post_init__(self) -> None:
         check_flag("approved", self.approved, where="a verdict")
@@ -88,13 +89,13 @@ class ReviewVerdict:
     _layout: ClassVar[Layout] = _LAYOUT
 
     approved: bool
-    """Whether the reviewer approves."""
+    """True if the reviewer approves."""
     confidence: float
-    """What the reviewer stated, in 0 to 1; 0 when nothing could be read."""
+    """The confidence that the reviewer stated, in 0 to 1; 0 when nothing could be read."""
     reasoning: str
     """The reviewer's words."""
     chain_result: JudgeChainResult | None = None
-    """What every judge said; ``None`` when nobody was asked."""
+    """The result of every judge; ``None`` when nobody was asked."""
 
     def __post_init__(self) -> None:
         check_flag("approved", self.approved, where="a verdict")
@@ -123,7 +124,7 @@ class PromotionVerdict:
     _layout: ClassVar[Layout] = Layout(strict=True)
 
     approved: bool
-    """Whether both reviewers approve."""
+    """True if both reviewers approve."""
     confidence: float
     """The lower of the two."""
     safety: ReviewVerdict
@@ -131,7 +132,7 @@ class PromotionVerdict:
     correctness: ReviewVerdict
     """The verdict of the reviewer of correctness."""
     tool_digest: str
-    """What was reviewed: SHA-256 of source, steps, schemas and allowlist."""
+    """The digest of what was reviewed: SHA-256 of source, steps, schemas and allowlist."""
 
     def __post_init__(self) -> None:
         check_flag("approved", self.approved, where="a verdict")
@@ -174,11 +175,11 @@ class ReuseVerdict:
     _layout: ClassVar[Layout] = Layout(strict=True)
 
     valid: bool
-    """Whether the output fits the schema."""
+    """True if the output fits the schema."""
     schema_errors: tuple[str, ...] = ()
     """``path: what``, as in ``u.n: ...`` and ``[2].x: ...``; of the output itself ``the output: ...``."""
     anomaly: bool = False
-    """Whether the output's size or shape lies outside the history that was given."""
+    """True if the output's size or shape lies outside the history that was given."""
 
     def __post_init__(self) -> None:
         if self.valid and self.schema_errors:

@@ -61,7 +61,7 @@ class Agreement:
     """
 
     confusion: Confusion
-    """How often each verdict met each truth."""
+    """The number of times that each verdict met each truth."""
     groups: int | None
     """The number of groups that the items come in; ``None`` if every item was taken to be independent."""
     positive: Category

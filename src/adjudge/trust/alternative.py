@@ -78,7 +78,7 @@ class AlternativeTest:
     q: float
     """The rate of false discoveries that was allowed."""
     closeness: Closeness
-    """How closeness was measured: ``accuracy`` or ``neg_rmse``."""
+    """The measure of closeness: ``accuracy`` or ``neg_rmse``."""
     annotators: tuple[AnnotatorTest, ...]
     """The judge against each annotator that was kept."""
     annotators_left_out: tuple[str, ...]

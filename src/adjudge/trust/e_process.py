@@ -31,7 +31,7 @@ KEPT_BACK = 0.3
 """The part of the wealth that is kept back for beginnings after the first label."""
 
 MOST_WEALTH = 1e100
-"""What a bettor has at most: more is no number one day, and giving some of it away keeps a supermartingale one."""
+"""The most wealth of a bettor: more is no number one day, and giving some of it away keeps a supermartingale one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,7 +72,7 @@ class Share:
 
 
 NO_SHARE = Share(count=0, of=0)
-"""Where counting begins."""
+"""The share with which counting begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""How much more often would people pass one system than another? From the judge's verdicts on both, and some labels.
+"""The difference of the rates at which people would pass two systems, from the judge's verdicts and some labels.
 
 Both systems answer the same questions, and one judge judges all answers. People label both answers of questions that
 were drawn at random. Each question is compared with itself, so what makes a question hard for both systems cancels. The
@@ -28,7 +28,7 @@ FEWEST_QUESTIONS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateDifference:
-    """How much more often people would pass the second system than the first, with its interval."""
+    """The difference of the rates at which people would pass the second and the first system, with its interval."""
 
     schema: ClassVar[str] = "adjudge/rate-difference/1"
     _layout: ClassVar[Layout] = Layout(last=("judged",))

@@ -24,8 +24,9 @@ from adjudge.formats.record import write_record
 from adjudge.trust.extra import check_extra
 
 Risk = Literal["wrong_pass", "wrong_given_pass", "lost"]
-"""What is promised to be rare: cases that are released and wrong, as a share of all cases or of the released ones; or,
-in a cascade, cases that the cheap judge decides wrongly and the strong one would decide rightly, as a share of all."""
+"""The cases that are promised to be rare: those that are released and wrong, as a share of all cases or of the released
+ones; or, in a cascade, cases that the cheap judge decides wrongly and the strong one would decide rightly, as a share
+of all."""
 
 MOST_THRESHOLDS = 100
 """Thresholds that are tested at most."""

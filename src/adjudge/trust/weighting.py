@@ -81,7 +81,7 @@ def weigh_agreement(
 
 
 Cells = tuple["NDArray[np.bool_]", "NDArray[np.bool_]"]
-"""Which cells of a table a share counts, and of which; the first are among the second."""
+"""The cells of a table that a share counts, and those it is of; the first are among the second."""
 
 
 def _list_shares(agreement: Agreement) -> dict[str, Cells]:

@@ -71,7 +71,7 @@ class SeatDiagnosis:
     warnings: tuple[str, ...] = ()
     """Sentences about replies of another model than was asked for."""
     retirement: Retirement | None = None
-    """When the model ends, where its provider says so."""
+    """The end of the model, if its provider says so."""
     misused: bool = False
     """True if it could not even be asked: no key, no address."""
     in_code: bool = False
@@ -250,7 +250,8 @@ class Diagnosis:
     """Known-bad replies that passed."""
     offline: bool
     search: str | None = None
-    """Why searching the configured ledger is slow; ``None`` if it is not, or there is no ledger yet."""
+    """The reason for which searching the configured ledger is slow; ``None`` if it is not, or there is no ledger yet.
+    """
 
     @property
     def hosts(self) -> list[str]:

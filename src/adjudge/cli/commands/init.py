@@ -22,7 +22,7 @@ _FILES = {
     "tests/test_answers.py": "test_answers.py.template",
     ".github/workflows/adjudge.yml": "workflow.yml.template",
 }
-"""Where each file goes, and the template it is made from."""
+"""The place of each file, and the template it is made from."""
 
 _TEST = "tests/test_answers.py"
 

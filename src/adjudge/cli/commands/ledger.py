@@ -41,7 +41,7 @@ _LONGEST = 60
 """Characters of what an entry says, in a list."""
 
 _DIGEST_START = re.compile("[0-9a-f]{6,63}")
-"""What is taken for how a digest begins, as lists show it; any other subject is taken as a whole."""
+"""The text that is taken for the beginning of a digest, as lists show it; any other subject is taken as a whole."""
 
 _ROOMY = 120
 """Columns of a terminal from which a list has room for digests."""

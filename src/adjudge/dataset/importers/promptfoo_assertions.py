@@ -64,7 +64,8 @@ class Names:
     """The task of the case: the value of its only variable, or several under their names."""
     task_names: frozenset[str] = frozenset()
     recorded: Mapping[str, Any] = field(default_factory=dict)
-    """What promptfoo recorded of the call that made the answer, by the type of assertion: ``latency``, ``cost``."""
+    """The values that promptfoo recorded of the call that made the answer, by the type of assertion: ``latency``,
+    ``cost``."""
 
     def read(self, name: str) -> str:
         """Return the text of a variable, as promptfoo would write it into a template."""

@@ -48,17 +48,18 @@ class Vote:
     by: str
     """The approver's name."""
     approved: bool
-    """Whether the vote approves."""
+    """True if the vote approves."""
     at: datetime
-    """When it was given, in UTC."""
+    """The time at which it was given, in UTC."""
     reason: str = ""
     """The reason that the voter gave."""
     seq: int | None = None
-    """Where the ledger holds it."""
+    """Its place in the ledger."""
     final_at: datetime | None = None
-    """When it counts, unless its voter takes it back before; ``None`` for a vote that counts."""
+    """The time from which it counts, unless its voter takes it back before; ``None`` for a vote that counts."""
     answer: str = ""
-    """What who denies has the agent told, beside that it was denied; empty for a vote that counted before."""
+    """The message to the agent from the one who denies, beside that it was denied; empty for a vote that counted
+    before."""
     channel: str = ""
     """The way on which it came, where that is not one of adjudge's own; only the ledger's entry keeps it."""
 
@@ -87,7 +88,7 @@ class Approval:
     approvers: tuple[str, ...]
     """The people who may decide; each name once, in Unicode's composed form (NFC), compared exactly."""
     created_at: datetime
-    """When it was made, in UTC."""
+    """The time at which it was made, in UTC."""
     result_id: str
     """The id of the result that people are asked about."""
     outcome: Outcome
@@ -101,9 +102,9 @@ class Approval:
     required: int = 1
     """The number of them who have to approve; one who denies ends it."""
     expires_at: datetime | None = None
-    """When it ends without an answer; ``None`` is never."""
+    """The time at which it ends without an answer; ``None`` is never."""
     on_expiry: OnExpiry = "deny"
-    """What it counts as then: ``deny`` or ``approve``."""
+    """The answer that it counts as then: ``deny`` or ``approve``."""
     undecided_because: Reason | None = None
     """The reason why the judge could not decide; ``None`` if it did."""
     score: float | None = None
@@ -136,7 +137,7 @@ class Approval:
     first_said: str = ""
     """The reason why this judge approved, or why the people are still asked; empty if no judge was to answer first."""
     closed_at: datetime | None = None
-    """When it was decided or expired; ``None`` while it is open."""
+    """The time at which it was decided or expired; ``None`` while it is open."""
     decided_by: DecidedBy | None = None
     """``human``, ``judge`` (the one that was asked first) or ``policy`` (it expired); ``None`` while it is open."""
     closed_by: tuple[str, ...] = ()
@@ -144,19 +145,20 @@ class Approval:
     closed_because: str = ""
     """The reason that they gave."""
     answer: str = ""
-    """What the one who denied has the agent told; a ``ToolGuard`` passes it on with ``pass_answers``."""
+    """The message to the agent from the one who denied; a ``ToolGuard`` passes it on with ``pass_answers``."""
     audit: Mapping[str, float] = field(default_factory=dict)
-    """What an audit tests: its ``share``, ``promise`` and ``confidence``. Empty for a request that something waits for.
+    """The terms of an audit: its ``share``, ``promise`` and ``confidence``. Empty for a request that something waits
+    for.
 
     An audit asks about a content that went through already: ``approved`` says that this was right, ``denied`` by a
     person that it should have been stopped, and neither changes anything for the content. It has no ``result``, because
     people answer without the judge."""
     seq: int | None = None
-    """Where the ledger holds the request."""
+    """The place of the request in the ledger."""
     closed_seq: int | None = None
-    """Where the ledger holds the end."""
+    """The place of the end in the ledger."""
     override_seq: int | None = None
-    """Where the ledger holds that people overruled the judge; ``None`` when they did not."""
+    """The place in the ledger of the entry that people overruled the judge; ``None`` when they did not."""
 
     def __post_init__(self) -> None:
         check_choice("status", self.status, STATUSES, where="an approval")

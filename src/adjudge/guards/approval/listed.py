@@ -44,7 +44,7 @@ class RequestColumns(NamedTuple):
 
 
 OPEN = ("open", "audit.open")
-"""How the table of requests has those that are open."""
+"""The statuses that open requests have in the table of requests."""
 
 
 def find_listed_status(status: str, *, is_audit: bool) -> str:

@@ -38,7 +38,7 @@ class PendingDecision:
     approval: Approval
     """The request for approval, in its current state."""
     used_at: datetime | None = None
-    """When it was first resumed with an approval; ``None`` before that."""
+    """The time at which it was first resumed with an approval; ``None`` before that."""
     used_seq: int | None = None
     """The place in the ledger of the decision that replaced it."""
     answered_for: float | None = None

@@ -44,9 +44,9 @@ class QueuedRequest:
     approvers: tuple[str, ...]
     """The people who may decide."""
     created_at: datetime
-    """When it was made, in UTC."""
+    """The time at which it was made, in UTC."""
     expires_at: datetime | None = None
-    """When it ends without an answer; ``None`` is never."""
+    """The time at which it ends without an answer; ``None`` is never."""
     gate: str | None = None
     """The gate that asks; ``None`` where a program asks."""
     voters: frozenset[str] = frozenset()
@@ -74,7 +74,7 @@ class QueuePlaces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueReader:
-    """Whose queue it is: which requests they see, and which of these wait for them."""
+    """The owner of a queue: the requests they see, and those of these that wait for them."""
 
     name: str | None = None
     """Their name as an approver."""
@@ -88,7 +88,7 @@ class QueueReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueChoices:
-    """What a queue can be filtered by: the values that the requests in it have, each in order."""
+    """The choices that a queue can be filtered by: the values that the requests in it have, each in order."""
 
     gates: tuple[str, ...] = ()
     """The gates that ask."""
@@ -107,7 +107,7 @@ class RequestSummary:
     approvers: tuple[str, ...]
     """The people who may decide."""
     created_at: datetime
-    """When it was made, in UTC."""
+    """The time at which it was made, in UTC."""
     outcome: Outcome
     """The outcome of the result they are asked about."""
     status: Status
@@ -115,9 +115,9 @@ class RequestSummary:
     required: int
     """The number of people who have to approve."""
     audit: Mapping[str, float] = field(default_factory=dict)
-    """What an audit tests; empty for a request that something waits for."""
+    """The terms of an audit; empty for a request that something waits for."""
     expires_at: datetime | None = None
-    """When it ends without an answer; ``None`` is never."""
+    """The time at which it ends without an answer; ``None`` is never."""
     undecided_because: Reason | None = None
     """The reason why the judge could not decide; ``None`` if it did."""
     score: float | None = None

@@ -228,7 +228,7 @@ class Certificate:
     id: str = field(default_factory=make_id)
     """The certificate's own id."""
     created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    """When it was made, in UTC."""
+    """The time at which it was made, in UTC."""
 
     def __post_init__(self) -> None:
         for name in ("judged_since", "judged_until", "created_at"):

@@ -60,7 +60,7 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateTerms:
-    """What a gate demands of a certificate."""
+    """The terms that a gate demands of a certificate."""
 
     source: CertificateSource
     key: PublicKey | None

@@ -19,7 +19,7 @@ GATE_ENFORCED = "gate.enforced"
 
 
 class Enforcement:
-    """Whether one gate with ``mode="enforce_when_certified"`` enforces by now."""
+    """The state of one gate with ``mode="enforce_when_certified"``: it enforces by now, or not yet."""
 
     def __init__(self, gate: str, ledger: Ledger) -> None:
         self._gate, self._ledger = gate, ledger

@@ -77,7 +77,7 @@ class FirewallVerdict:
     fallback_triggered: bool = False
     """True when judges were asked and a policy decided: nobody could, or one of them contradicted itself."""
     duration_ms: float = 0.0
-    """How long the check took, in milliseconds."""
+    """The time that the check took, in milliseconds."""
     chain_result: JudgeChainResult | None = None
     """The result with every judge's answer; ``None`` when nobody was asked."""
 
@@ -117,7 +117,7 @@ class Threat:
     type: str
     """One of ``THREATS``, or a word of the judge's own."""
     reason: str
-    """Why it is a threat."""
+    """The reason for which it is a threat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,13 +128,13 @@ class InputVerdict:
     _layout: ClassVar[Layout] = Layout(readers={"chain_result": JudgeChainResult.from_dict})
 
     passed: bool
-    """Whether the function may be called with them."""
+    """True if the function may be called with them."""
     threats: tuple[Threat, ...] = ()
     """The threats that any judge named; empty if the arguments passed."""
     fallback_triggered: bool = False
     """True when judges were asked and a policy decided: nobody could, or one of them contradicted itself."""
     duration_ms: float = 0.0
-    """How long the check took, in milliseconds."""
+    """The time that the check took, in milliseconds."""
     chain_result: JudgeChainResult | None = None
     """The result with every judge's answer; ``None`` when nobody was asked."""
     detail: str = ""

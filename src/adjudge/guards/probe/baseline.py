@@ -45,13 +45,13 @@ class ProbeBaseline:
     name: str
     """The probe's name."""
     input: Any = field(repr=False)
-    """What the tool is called with."""
+    """The input that the tool is called with."""
     expected: Any = field(default=None, repr=False)
     """The output that was good."""
     recorded: bool = False
     """True if there is a baseline; ``expected`` may be ``None`` because the tool's output was null."""
     contract: ProbeContract | None = field(default=None, repr=False)
-    """What the tool promises; ``None`` where nothing is promised."""
+    """The promise of the tool; ``None`` where nothing is promised."""
 
     def make_probe(self) -> SemanticProbe:
         """Make the probe; raise ``UsageError`` where no baseline is recorded."""

@@ -31,7 +31,7 @@ class ProbeContract:
     """The promises of a tool. Members that you leave out are not shown to the judge."""
 
     description: str = ""
-    """What the tool does."""
+    """The work that the tool does."""
     read_only: bool | None = None
     """True if the tool changes nothing."""
     destructive: bool | None = None
@@ -100,7 +100,7 @@ class SemanticProbe:
     name: str
     """The probe's name in reports."""
     input: Any = field(repr=False)
-    """What the tool is called with."""
+    """The input that the tool is called with."""
     expected: Any = field(repr=False)
     """The baseline: the output that was good."""
     contract: ProbeContract | None = field(default=None, repr=False)

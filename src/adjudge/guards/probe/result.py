@@ -63,7 +63,7 @@ class ProbeResult:
     detail: str = ""
     """One sentence on what else decided, besides the similarity, or what could not be read."""
     decided_by: DecidedBy = "judge"
-    """Who decided: ``judge``, ``rule`` or ``policy``."""
+    """The one who decided: ``judge``, ``rule`` or ``policy``."""
     similarity: float | None = None
     """In 0 to 1, from the judge that decided; ``None`` when nobody measured it."""
     drift: Drift | None = None
@@ -83,7 +83,7 @@ class ProbeResult:
     chain_result: JudgeChainResult | None = None
     """Every seat's answer; ``None`` when nobody was asked."""
     at: datetime = field(default_factory=_now)
-    """When it was evaluated, in UTC."""
+    """The time at which it was evaluated, in UTC."""
 
     def __post_init__(self) -> None:
         if (self.outcome == "undecided") != (self.undecided_because is not None):

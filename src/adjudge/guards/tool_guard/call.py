@@ -25,8 +25,8 @@ def shorten_id(text: str, most: int = LONGEST_ID) -> str:
 ToolVerdictKind = Literal["allow", "refuse", "pending"]
 
 CallRefusedBecause = Literal["refused", "not_listed", "refused_before", "denied", "expired", "used", "waits", "stopped"]
-"""Why a call was not made. ``refused`` stands for a rule, a judge and a check that could not be made alike, so that an
-agent under attack cannot learn from the answer which of them it was."""
+"""The reason for which a call was not made. ``refused`` stands for a rule, a judge and a check that could not be made
+alike, so that an agent under attack cannot learn from the answer which of them it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class ToolCall:
     """SHA-256 of the files that the call names, by path, where another machine has read them; ``None`` reads them in
     ``cwd``."""
     remarks: Mapping[str, Any] = field(default_factory=dict)
-    """What the agent says about the call and the tool never reads, such as a description: shown to people, not judged,
-    and no part of what an approval is bound to."""
+    """The remarks that the agent makes about the call and the tool never reads, such as a description: shown to people,
+    not judged, and no part of what an approval is bound to."""
 
     def __post_init__(self) -> None:
         for name in ("tool", "call_id", "run_id"):
@@ -89,7 +89,7 @@ class ToolVerdict:
     approval_id: str | None = None
     """The request for approval that the call waits for. It is not for the agent, who could try to approve it."""
     because: CallRefusedBecause | None = None
-    """Why it was not made, in a word; ``None`` with ``allow``."""
+    """The reason for which it was not made, in a word; ``None`` with ``allow``."""
     word: str | None = None
     """The word by which people find the request that it waits for; ``None`` if it waits for nobody."""
 

@@ -42,7 +42,7 @@ class NamedFiles:
     digests: Mapping[str, str]
     """SHA-256 by path as it is named, relative to the folder, in the order of paths."""
     links: Mapping[str, str] = field(default_factory=dict)
-    """What a path with a link on it leads to, by path; ``.`` is the folder itself."""
+    """The file that a path with a link on it leads to, by path; ``.`` is the folder itself."""
     is_complete: bool = True
     """False if there may be more files than are bound: too many or too large, or a command names them by what a shell
     makes of it."""
@@ -137,7 +137,7 @@ _COMMANDS = frozenset({"command", "cmd", "script"})
 """Arguments that a shell reads."""
 
 _WRITTEN_OTHERWISE = re.compile(r"[\\*?\[$`~]|''|\"\"|\bcd\b|\bpushd\b")
-"""What can stand in a command for a file that none of its words names."""
+"""The characters and words that can stand in a command for a file that none of its words names."""
 
 
 def _list_commands(arguments: Mapping[str, Any]) -> Iterator[str]:

@@ -67,7 +67,7 @@ write instead."""
 _NEVER_HELD = "it was not held back, so it cannot be resumed"
 
 _FINAL: dict[str, CallRefusedBecause] = {"denied": "denied", "blocked": "refused", "unknown": "refused"}
-"""What follows from a request that no new one may follow, by its status."""
+"""The refusal that follows from a request that no new one may follow, by its status."""
 
 _ENDED: dict[str, CallRefusedBecause] = _FINAL | {"used": "used"}
 """The same where calls have ids: a call that was made is not made again."""
@@ -118,7 +118,7 @@ class _Question:
     more: Mapping[str, Any]
     """Metadata that an approval is not bound to."""
     effects: tuple[str, ...] = ()
-    """What the operator declares that a call of this tool does."""
+    """The effects that the operator declares for a call of this tool."""
 
 
 class ToolGuard(ReadOnly):
@@ -211,7 +211,7 @@ class ToolGuard(ReadOnly):
         _check_gates(gates, unsafe)
         given = _find_ledger(gates, ledger)
         self.ledger = Ledger(IN_MEMORY) if given is None else given
-        """Where every decision is recorded."""
+        """The ledger in which every decision is recorded."""
         self._owns_ledger = given is None
         prepared = {id(gate): self._prepare(gate) for gate in gates}
         self._tools = ToolPatterns({key: _replace(value, prepared) for key, value in written.items()})

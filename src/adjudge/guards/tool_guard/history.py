@@ -1,4 +1,4 @@
-"""What an agent's run did before one of its calls: for the people who decide that call.
+"""The history of an agent's run before one of its calls: for the people who decide that call.
 
 Each call is judged alone, and a deed can be done in five harmless steps. People who see the steps may notice; nothing
 here does.
@@ -19,7 +19,7 @@ from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import Ledger
 
 SHOWN = timedelta(hours=1)
-"""How far back people see."""
+"""The time before a call that people are shown."""
 
 _MOST_CALLS = 10
 
@@ -33,9 +33,9 @@ class AllowedCall:
     title: str
     """The name under which people were shown the call."""
     at: datetime
-    """When it was allowed."""
+    """The time at which it was allowed."""
     decided_by: str
-    """Who allowed it: ``judge``, ``rule``, ``human`` or ``policy``."""
+    """The one who allowed it: ``judge``, ``rule``, ``human`` or ``policy``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +49,9 @@ class CallHistory:
     allowed: tuple[AllowedCall, ...]
     """The last calls of the run that were allowed in that hour, at most ten, the latest last."""
     before: Mapping[str, str]
-    """What became of the request about this very call before this one, in words; empty if there was none."""
+    """The fate of the request about this very call before this one, in words; empty if there was none."""
     remarks: Mapping[str, str]
-    """What the agent says about the call."""
+    """The agent's remarks about the call."""
 
     @property
     def owner(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Which gate checks which tool: names, and beginnings of names, never in the order of writing. Pure."""
+"""The assignment of gates to tools: names, and beginnings of names, never in the order of writing. Pure."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Pattern:
     """A server of MCP, ``_OWN`` or ``_ANY``."""
     tool: Word
     key: ToolKey
-    """What was written, for messages."""
+    """The key as it was written, for messages."""
 
     @property
     def is_exact(self) -> bool:

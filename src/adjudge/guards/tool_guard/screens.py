@@ -1,4 +1,4 @@
-"""What a guard can ask about a call beside a gate, such as a firewall or a registry of tools, and its answer."""
+"""Checks of a call that a guard can ask beside a gate, such as a firewall or a registry of tools, and their answer."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Screened:
     """The answer to a call, or to what a tool returned, as the guard records it."""
 
     allowed: bool
-    """Whether it goes on."""
+    """True if it goes on."""
     decided_by: DecidedBy = "policy"
-    """Who decided: ``judge``, ``rule``, ``human`` or ``policy``."""
+    """The one who decided: ``judge``, ``rule``, ``human`` or ``policy``."""
     detail: str = ""
     """One sentence on why; for the record, and not for the agent."""
     result: JudgeResult | None = None

@@ -1,4 +1,4 @@
-"""How far an agent's run is trusted still: which of its calls were refused, and whether it may go on.
+"""The trust that an agent's run still has: its refused calls, and the permission to go on.
 
 Read from the ledger, so that it holds in every process and nobody can forget it by starting anew. Each look reads only
 the entries since the last one.
@@ -39,13 +39,13 @@ class RunTrust:
     denied: dict[str, str] = field(default_factory=dict)
     """SHA-256 of the calls that people denied, and what they had the agent told."""
     undecided: Counter[str] = field(default_factory=Counter)
-    """How often no judge could decide a call, by its SHA-256."""
+    """The number of times that no judge could decide a call, by its SHA-256."""
     refusals: int = 0
     denials: int = 0
     unchecked: int = 0
     """Calls that were made and that nobody had let pass as they were made."""
     erased: int = 0
-    """How often refusals or denials of the run were deleted, so that nobody knows how many there were."""
+    """The number of refusals and denials of the run that were deleted, so that nobody knows how many there were."""
     seq: int = 0
     """The last entry that was read."""
 

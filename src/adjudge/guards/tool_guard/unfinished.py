@@ -31,7 +31,7 @@ class UnfinishedCall:
     seq: int
     """The place in the ledger of the decision that allowed it."""
     at: datetime
-    """When it was allowed."""
+    """The time at which it was allowed."""
     run_id: str
     """The id of the agent's run."""
     call_id: str | None

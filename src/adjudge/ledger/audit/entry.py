@@ -225,7 +225,7 @@ class AuditBasis:
     pinned_head: bool = False
     """True if a head kept elsewhere was compared."""
     signatures: Signatures = "none"
-    """How signatures were checked, as in ``Verification``."""
+    """The way in which signatures were checked, as in ``Verification``."""
     unseen: tuple[str, ...] = ()
     """Changes that the check of the ledger could not have seen, one sentence each."""
     entries: int = 0
@@ -296,7 +296,7 @@ class AuditEntry:
     id: str = field(default_factory=make_id)
     """The id of the audit."""
     created_at: datetime = field(default_factory=_now)
-    """When it was made, in UTC."""
+    """The time at which it was made, in UTC."""
 
     def __post_init__(self) -> None:
         if self.opinion not in OPINIONS:

@@ -121,7 +121,8 @@ _MOST_OTHERS = 5
 _MOST_PEOPLE = 20
 
 _SAYS_NOTHING, _STOPPED, _APPROVED, _USED, _OPENED, _CONFLICT = range(6)
-"""How much an entry says of what came of something; the entry that says most of it is the one that is cited."""
+"""The ranks of entries by how much they say of what came of something; the entry that says most of it is the one that
+is cited."""
 
 _NOBODY: frozenset[str] = frozenset()
 
@@ -188,7 +189,7 @@ class JudgedItem:
     refused: tuple[int, ...] = ()
     """The places of decisions that blocked it after it was approved, such as for other content."""
     weight: int = _SAYS_NOTHING
-    """How much the entry at ``seq`` says."""
+    """The rank of the entry at ``seq``, by how much it says."""
     unasked: bool = False
     """True if somebody let it through before a gate had asked people, or by an override."""
     by: tuple[str, ...] = ()

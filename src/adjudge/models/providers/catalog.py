@@ -34,12 +34,12 @@ class Provider:
     logprobs: Literal["no", "top", "count"] = "top"
     """``top``: ``logprobs`` and ``top_logprobs``; ``count``: a number in ``logprobs``; ``no``: not offered."""
     structured: bool = True
-    """Whether ``response_format`` takes a JSON Schema."""
+    """True if ``response_format`` takes a JSON Schema."""
     any_name: bool = False
-    """Whether a reply may report any model's name: deployments are named by whoever made them, routers choose, and a
+    """True if a reply may report any model's name: deployments are named by whoever made them, routers choose, and a
     server of one's own says what it likes. Then the name that is reported first is expected of every later reply."""
     says_why: bool = False
-    """Whether every reply must say why it ended, so that one which does not was cut off. Local servers often leave it
+    """True if every reply must say why it ended, so that one which does not was cut off. Local servers often leave it
     out, and so may Together and OpenRouter."""
 
 

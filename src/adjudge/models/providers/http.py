@@ -220,7 +220,7 @@ class _Broken(Exception):
     def __init__(self, message: str, *, sent: bool = True) -> None:
         super().__init__(message)
         self.sent = sent
-        """Whether any of the request may have left."""
+        """True if any of the request may have left."""
 
 
 class _Free:

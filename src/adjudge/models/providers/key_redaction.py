@@ -27,7 +27,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{11,}")
 """11 digits are 8 bytes."""
 
 _PUBLIC = re.compile(r"sk-(?:ant-[a-z]{3}[0-9]{2}|proj|svcacct|admin|or-v1)-")
-"""How every key of a provider begins. A reply may speak of that; a judge that reviews code does."""
+"""The beginning of every key of a provider. A reply may speak of that; a judge that reviews code does."""
 
 _LINE_END = re.compile(r"\s+|\\[nrt]")
 

@@ -14,7 +14,7 @@ class Recorded:
 
     def __init__(self, all_rows: list[Row]) -> None:
         self.erased = sum(row.erased or 0 for row in all_rows)
-        """How many rows were deleted by ``adjudge forget``."""
+        """The number of rows that were deleted by ``adjudge forget``."""
         rows = [row for row in all_rows if row.erased is None]
         self.recorded = tuple(dict.fromkeys(row.model for row in rows))
         self.models = tuple(dict.fromkeys(row.model for row in rows if row.model and row.key))

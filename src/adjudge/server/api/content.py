@@ -1,4 +1,4 @@
-"""What a request has judged: a content, or an agent's run, which rules and judges read as one."""
+"""The thing that a request has judged: a content, or an agent's run, which rules and judges read as one."""
 
 from __future__ import annotations
 

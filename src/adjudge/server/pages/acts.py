@@ -1,4 +1,4 @@
-"""What one person did about a request for approval, as a line of a page."""
+"""The act of one person on a request for approval, as a line of a page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Act:
     at: datetime | None = None
     reason: str = ""
     counts_at: datetime | None = None
-    """When a vote counts that can still be taken back; ``None`` for any other."""
+    """The time from which a vote counts that can still be taken back; ``None`` for any other."""
     answer: str = ""
     """The line for the agent that came with a denial."""
 

@@ -1,4 +1,4 @@
-"""What the page *Approvals* shows of requests: values made from them, without a store or a clock.
+"""The view of requests on the page *Approvals*: values made from them, without a store or a clock.
 
 A request that its reader is to decide without the judge is made without it: neither the verdict, criteria, rules,
 quotations and seats nor what other people said are in the value, so the page cannot show them.
@@ -60,22 +60,22 @@ class QueueItem:
     detail: str
     """The score or the reason, after the outcome; empty where there is none, or the judge is hidden."""
     approved: int | None
-    """How many approved; ``None`` where the reader is to decide without the others."""
+    """The number of people who approved; ``None`` where the reader is to decide without the others."""
     required: int
     left: float | None
     """Seconds until it expires; ``None`` is never."""
     mine: bool
-    """Whether the reader can still decide it."""
+    """True if the reader can still decide it."""
     said: str
-    """What the reader did: ``approved`` or ``denied``; empty where they have not decided."""
+    """The reader's decision: ``approved`` or ``denied``; empty where they have not decided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextView:
-    """What people read beside a content: what it was judged with, and what its tool does."""
+    """The texts that people read beside a content: what it was judged with, and what its tool does."""
 
     effects: tuple[str, ...]
-    """What the operator declares that a call of this tool does."""
+    """The effects that the operator declares for a call of this tool."""
     texts: tuple[JudgedText, ...]
     """Task, context and reference that were handed over."""
     absent: tuple[str, ...]
@@ -101,7 +101,7 @@ class RequestView:
     asked_at: datetime
     asked_by: str
     message: str
-    """What the people are asked; empty where it would tell what the judge said."""
+    """The question to the people; empty where it would tell what the judge said."""
     action: str
     call: CallView | None
     """The content as rows, where it is a JSON object; ``None`` where it is not, and where its JSON is asked for."""
@@ -112,35 +112,35 @@ class RequestView:
     size: int | None
     """Bytes of the content; ``None`` where there is none."""
     content: MarkedText | None
-    """What is shown of the content as a text; ``None`` where it was not kept, and where it is shown as rows."""
+    """The text that is shown of the content; ``None`` where it was not kept, and where it is shown as rows."""
     window: TextWindow | None
     """The part of a long content that is shown; ``None`` where it is shown from its beginning."""
     length: int
     """Characters of the whole content."""
     shows_json: bool
-    """Whether it could be shown as rows, and its JSON is asked for."""
+    """True if it could be shown as rows, and its JSON is asked for."""
     hidden: bool
-    """Whether the judge is hidden until the reader has decided."""
+    """True if the judge is hidden until the reader has decided."""
     result: JudgeResult | None
     """``None`` where it is hidden, or could not be kept."""
     explanation: str
-    """What the judge said of it in one text; empty where it is hidden."""
+    """The judge's words on it in one text; empty where it is hidden."""
     first_said: str
-    """What the judge that was asked first said; empty where it is hidden."""
+    """The words of the judge that was asked first; empty where it is hidden."""
     earlier: Approval | None
     """The last request like this one that people approved."""
     difference: tuple[DiffLine, ...] | None
-    """What is different from that; empty where nothing is, and where this content was not kept; ``None`` where one of
-    them is too long to be compared."""
+    """The lines that are different from that; empty where nothing is, and where this content was not kept; ``None``
+    where one of them is too long to be compared."""
     status: str
     decided_by: str | None
     closed_at: datetime | None
     closed_because: str
     answer: str | None
-    """What the one who denied has the agent told; ``None`` where it is about no agent's call."""
+    """The message to the agent from the one who denied; ``None`` where it is about no agent's call."""
     required: int
     approved: int | None
-    """How many approved; ``None`` where that is hidden."""
+    """The number of people who approved; ``None`` where that is hidden."""
     votes: tuple[Act, ...]
     comments: tuple[Act, ...]
     expires_at: datetime | None
@@ -151,25 +151,26 @@ class RequestView:
     use_within: float | None
     """Seconds after its approval in which the call that it is about can be made; ``None`` for no call, or no limit."""
     has_unbound_files: bool
-    """Whether the call may use files that the approval is not bound to."""
+    """True if the call may use files that the approval is not bound to."""
     gaps: tuple[Gap, ...]
     """For what it cannot be approved as it is shown."""
     can_decide: bool
-    """Whether the reader is one of the approvers and has not decided."""
+    """True if the reader is one of the approvers and has not decided."""
     why_not: str
-    """Why the reader cannot decide; empty where they can."""
+    """The reason for which the reader cannot decide; empty where they can."""
     counts_at: datetime | None
-    """When the reader's own vote counts, which they can undo until then; ``None`` where there is none to undo."""
+    """The time from which the reader's own vote counts, which they can undo until then; ``None`` where there is none to
+    undo."""
     withdrawn: Vote | None
     """The vote that the reader took back last, with its texts; ``None`` where they have not, or voted again."""
     needs_reason: bool
-    """Whether approving overrides the judge; a reason is required then."""
+    """True if approving overrides the judge; a reason is required then."""
     seen: str
     """Digest of what is shown, which an approval has to send back; empty while it is not all shown."""
 
     @property
     def said_by(self) -> str:
-        """What said the verdict, in a word: ``rules`` or ``judge``.
+        """The source of the verdict, in a word: ``rules`` or ``judge``.
 
         The judge where the verdict is hidden: the word would tell that a rule failed.
         """
@@ -182,17 +183,17 @@ class RequestView:
 
     @property
     def is_cut(self) -> bool:
-        """Whether anything of the content, or of what it was judged with, is not shown yet."""
+        """Return True if anything of the content, or of what it was judged with, is not shown yet."""
         return not self.seen
 
     @property
     def is_long(self) -> bool:
-        """Whether any of its texts is too long to be drawn at once."""
+        """Return True if any of its texts is too long to be drawn at once."""
         return self.length > MOST_DRAWN or any(text.length > MOST_DRAWN for text in self.context.texts)
 
     @property
     def can_approve(self) -> bool:
-        """Whether the reader can approve it as it is shown; denying needs ``can_decide`` alone."""
+        """Return True if the reader can approve it as it is shown; denying needs ``can_decide`` alone."""
         return self.can_decide and not self.gaps
 
 
@@ -204,9 +205,9 @@ class Reader:
     """The name under which they decide; ``None``: they cannot."""
     hides_judge: bool = False
     shows_all: bool = False
-    """Whether a content of any length is shown in full."""
+    """True if a content of any length is shown in full."""
     shows_json: bool = False
-    """Whether a content that is a JSON object is shown as it is written and not in rows."""
+    """True if a content that is a JSON object is shown as it is written and not in rows."""
     opened: str = ""
     """The parts of transcripts that are opened, as the address says."""
     part: str = ""
@@ -294,7 +295,7 @@ def is_hidden(approval: Approval | RequestSummary, reader: Reader) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shown:
-    """What is shown of a content: rows or a text, and what is not."""
+    """The part of a content that is shown, in rows or as a text, and the parts that are not."""
 
     call: CallView | None = None
     transcript: TranscriptView | None = None
@@ -363,7 +364,7 @@ def _make_cut(unshown: Sequence[str]) -> Gap | None:
 
 @dataclass(slots=True)
 class _Reading:
-    """What was shown of the texts of a request, here and before, and where the rest of it is."""
+    """The part of a request's texts that was shown, here and before, and the place of the rest."""
 
     opened: Opened
     read: dict[str, frozenset[int]]

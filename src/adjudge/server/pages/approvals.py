@@ -69,7 +69,8 @@ router = APIRouter()
 Approver = Annotated[Caller, Depends(require("approve", by_gate=True))]
 
 Looking = Annotated[Caller, Depends(require("approve", "read", by_gate=True))]
-"""Who may look at requests, as over HTTP: those they are asked about, and with ``read`` all of their gates."""
+"""The caller who may look at requests, as over HTTP: those they are asked about, and with ``read`` all of their gates.
+"""
 
 HIDES_JUDGE = "judge"
 """The cookie of somebody who chose to decide without the judge, or to see it at once."""
@@ -94,7 +95,7 @@ def _read_lines(text: object) -> object:
 Typed = Annotated[str, BeforeValidator(_read_lines)]
 
 JudgeSwitch = Literal["hide", "show"]
-"""Whether the judge is hidden until one has decided."""
+"""The choice to hide or show the judge until one has decided."""
 
 
 class DecideForm(BaseModel):
@@ -107,7 +108,7 @@ class DecideForm(BaseModel):
 
 
 class MoreForm(BaseModel):
-    """What was typed into the form of a request by somebody who has more of it shown, or the judge hidden."""
+    """The text that was typed into the form of a request by somebody who has more of it shown, or the judge hidden."""
 
     reason: Typed = Field(default="", max_length=LONGEST_REASON)
     answer: str = Field(default="", max_length=LONGEST_ANSWER)
@@ -138,7 +139,7 @@ class QueueQuery(BaseModel):
 
     @property
     def is_filtered(self) -> bool:
-        """Whether it leaves requests out."""
+        """Return True if it leaves requests out."""
         return any((self.q, self.gate, self.agent, self.customer))
 
     @property
@@ -551,7 +552,7 @@ _NO_FORM: Context = {
     "told": "",
     "undone": False,
 }
-"""What came of the form that was just sent; replaced where one was."""
+"""The result of the form that was just sent; replaced where one was."""
 
 
 async def _make_context(

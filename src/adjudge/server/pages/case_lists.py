@@ -44,7 +44,7 @@ class RunList:
     group: str = ""
     q: str = ""
     differ: str = ""
-    """How the judge and people differ on them."""
+    """The way in which the judge and people differ on them."""
     wrong: bool = False
     split: bool = False
     order: CaseOrder = "worst"
@@ -132,8 +132,8 @@ RunFilters = Annotated[RunList, Depends(read_run_list)]
 
 
 SHOWN = ("changed", "answer", "score", "same", "all")
-"""Which cases of a comparison are listed: another outcome, another answer with the same outcome, another score alone,
-nothing changed, all."""
+"""The cases of a comparison that are listed: another outcome, another answer with the same outcome, another score
+alone, nothing changed, all."""
 
 COMPARED_ORDERS = ("worst", "score", "data")
 
@@ -153,7 +153,7 @@ class ComparedList:
 
     @property
     def shown(self) -> str:
-        """Which cases are listed: the changed ones, unless a filter asks about others."""
+        """The cases that are listed: the changed ones, unless a filter asks about others."""
         return self.show or ("all" if self.before or self.after or self.criterion or self.q else "changed")
 
     @property

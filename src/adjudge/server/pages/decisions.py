@@ -1,4 +1,4 @@
-"""``/approvals/mine``: what somebody decided, when and why, with what the judge and the other approvers said."""
+"""``/approvals/mine``: a person's decisions, their times and reasons, and what the judge and the other approvers said."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DecidedRequest:
 
     id: str
     is_audit: bool
-    """Whether it was asked about something that had gone through."""
+    """True if it was asked about something that had gone through."""
     title: str
     gate: str
     vote: Vote
@@ -49,10 +49,10 @@ class DecidedRequest:
     detail: str
     """The score or the reason, after the outcome; empty where there is none."""
     agrees: bool | None
-    """Whether the judge said the same; ``None`` where it was undecided."""
+    """True if the judge said the same; ``None`` where it was undecided."""
     others: tuple[Vote, ...]
     differs: bool
-    """Whether another approver decided otherwise."""
+    """True if another approver decided otherwise."""
     status: str
 
 

@@ -45,7 +45,7 @@ _PAGES = {
     503: ("The server cannot do this right now", "Wait for a moment, and load the page again."),
     504: ("This took too long", "Load the page again. If it stays so, tell the person who runs this server."),
 }
-"""What an error is called, and what to do next, by its status."""
+"""The name of an error, and the next step, by its status."""
 
 _OTHER_PAGE = ("This did not work", "Go back and try again. If it stays so, tell the person who runs this server.")
 

@@ -1,4 +1,4 @@
-"""What the pages *Labels* and *Disagreements* show beside tasks and labels themselves.
+"""The values that the pages *Labels* and *Disagreements* show beside tasks and labels themselves.
 
 A task that a queue hands out to somebody who labels holds nothing that a judge or another person said of the case.
 """
@@ -29,12 +29,13 @@ class LabelledRun:
 
     name: str
     started: bool
-    """Whether anybody labelled it, or its labelling was opened."""
+    """True if anybody labelled it, or its labelling was opened."""
     progress: LabelProgress | None = None
     left: int = 0
     """Cases that are left for the reader."""
     differences: int | None = None
-    """How many are open; ``None`` for somebody who does not settle them, or is still labelling what others label."""
+    """The number of open ones; ``None`` for somebody who does not settle them, or is still labelling what others label.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ _MOST_OPEN = 20
 _MOST_OTHERS = 500
 
 SILENT = "rubric silent: "
-"""How a comment begins that says the rubric does not say; measuring sorts the case by it."""
+"""The beginning of a comment that says that the rubric does not say; measuring sorts the case by it."""
 
 
 class AnswerForm(BaseModel):

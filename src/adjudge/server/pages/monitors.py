@@ -1,4 +1,4 @@
-"""``/monitors``: whether the gates that are audited still let through what they promise."""
+"""``/monitors``: the check that the gates that are audited still let through what they promise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATES = {
     "model changed": "warning",
     "alarm": "failed",
 }
-"""How each verdict of a monitor looks."""
+"""The look of each verdict of a monitor."""
 
 
 async def view_monitors(state: CurrentState, caller: AnyCaller) -> Context:

@@ -8,7 +8,7 @@ from adjudge.templates.opened import LONGEST_OPENED, PART_PATTERN, PATTERN, Open
 
 
 class OpenedQuery(BaseModel):
-    """What of a page is opened: some steps of its transcripts or everything, and a window of a long text."""
+    """The parts of a page that are opened: some steps of its transcripts or everything, and a window of a long text."""
 
     whole: bool = False
     opened: str = Field(default="", alias="open", max_length=LONGEST_OPENED, pattern=PATTERN)

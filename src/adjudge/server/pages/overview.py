@@ -1,4 +1,4 @@
-"""``/``: how decisions ended over time, by gate, and what needs somebody."""
+"""The page ``/``: the outcomes of decisions over time, by gate, and what needs somebody."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Figures:
     """The sums of some tallies, with the times of the same judgements."""
 
     counts: Mapping[str, int]
-    """How many there are of each of ``STATES``."""
+    """The number of judgements in each of ``STATES``."""
     times: Times
     cost_usd: float
     """Dollars, as far as prices are known."""
     priced: int
     unknown: int
-    """How many judgements have no known price, and are not in ``cost_usd``."""
+    """The number of judgements that have no known price, and are not in ``cost_usd``."""
 
     @property
     def number(self) -> int:

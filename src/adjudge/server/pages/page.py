@@ -31,7 +31,7 @@ from adjudge.server.state import ServerState, get_page_state
 SIGN_IN = "/signin"
 
 Context = dict[str, object]
-"""What a template reads, by name: results, approvals, tasks and entries as they are."""
+"""The values that a template reads, by name: results, approvals, tasks and entries as they are."""
 
 
 def add_page(

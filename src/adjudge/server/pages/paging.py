@@ -35,7 +35,7 @@ class ListPage(Generic[T]):
 
     @property
     def words(self) -> str:
-        """Which rows of how many these are."""
+        """The range of these rows and the number of all."""
         last = self.first + len(self.rows) - 1
         return f"{self.first:,} to {last:,} of {self.total:,}" if self.rows else f"0 of {self.total:,}"
 

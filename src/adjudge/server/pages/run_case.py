@@ -69,7 +69,7 @@ _MOST_CRITERIA = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseVisit:
-    """What an address asks for: a case of a run, and the list that its reader comes from."""
+    """The request of an address: a case of a run, and the list that its reader comes from."""
 
     run: str
     id: str
@@ -91,7 +91,7 @@ class CaseVisit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseInRun:
-    """What one run of the data set made of a case."""
+    """The judgements that one run of the data set has of a case."""
 
     run: RunSummary
     shown: ShownCase

@@ -38,7 +38,7 @@ class StoppedRun:
     """As the ledger has it."""
     why: str
     can_reopen: bool
-    """Whether the reader may let it go on."""
+    """True if the reader may let it go on."""
 
 
 class ReopenForm(BaseModel):

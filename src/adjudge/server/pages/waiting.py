@@ -1,4 +1,4 @@
-"""What waits for a person, for a page that is open: its scripts ask every few seconds, and show numbers alone."""
+"""The work that waits for a person, for an open page: its scripts ask every few seconds, and show numbers alone."""
 
 from __future__ import annotations
 
