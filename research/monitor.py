@@ -136,6 +136,8 @@ number of audits after which half of the draws have one:
 nice -n 10 .venv/bin/python research/monitor.py --data DIR --write
 ```
 
+`DIR` holds the recorded judges: [where they come from](reproductions.md#where-the-rows-come-from).
+
 | bad among what is let through | alarm in {most:,} audits | median audits to the alarm |
 |---|---|---|
 {rows}

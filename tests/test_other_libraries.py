@@ -19,6 +19,7 @@ from adjudge.rules import as_rule
 from adjudge.testing import ScriptedModel
 from kit.judges import NO, YES, Plain, Seat, scores
 from kit.loops import run_virtual
+from kit.patience import HANG
 
 FOUND = os.environ | {"PYTHONPATH": str(Path(adjudge.__file__).parents[1])}
 """Where this very package is found, whatever the working directory."""
@@ -62,7 +63,7 @@ def test_importing_needs_nothing_that_an_installation_does_not_bring():
         "print(*sorted({name.partition('.')[0] for name in set(sys.modules) - before} - sys.stdlib_module_names))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], env=FOUND, capture_output=True, text=True, check=True, timeout=50
+        [sys.executable, "-c", program], env=FOUND, capture_output=True, text=True, check=True, timeout=HANG
     )
 
     declared = {"msgspec", "adjudge"}
@@ -149,7 +150,13 @@ print(*os.listdir("."))
 def test_importing_makes_no_connection_and_no_file(tmp_path):
     """Verdict opened a connection and made a folder when it was imported; here not even making a chain does."""
     done = subprocess.run(
-        [sys.executable, "-c", IMPORT], cwd=tmp_path, env=FOUND, capture_output=True, text=True, check=False, timeout=50
+        [sys.executable, "-c", IMPORT],
+        cwd=tmp_path,
+        env=FOUND,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG,
     )
 
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")

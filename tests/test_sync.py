@@ -89,7 +89,7 @@ def test_a_program_ends_quietly(program, lines):
     if "fork" in program and not hasattr(os, "fork"):
         pytest.skip("this system has no fork")
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", program], capture_output=True, text=True, timeout=50, check=False
+        [sys.executable, "-X", "dev", "-c", program], capture_output=True, text=True, timeout=HANG, check=False
     )
     # In its development mode Python tells of what takes long, and on a busy machine anything may.
     match = [line for line in done.stderr.splitlines() if not re.fullmatch(r"Executing .* took [\d.]+ seconds", line)]

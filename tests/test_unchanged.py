@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from adjudge import Blocked, Gate, Judge, ToolCandidate, ToolRegistry, improve
+from adjudge.guards import ApprovalAnswer
 from adjudge.integrations.asgi import GateMiddleware
 from adjudge.testing import ScriptedModel
 from kit.gates import GOOD, Book, word
@@ -87,9 +88,9 @@ def make_asking_gate(during: Callable[[], object]) -> tuple[Gate, Book]:
         async def request(self, decision: Any, message: str, /, **options: Any) -> str:
             return "a-1"
 
-        async def wait(self, approval: str, /) -> tuple[bool, str, str]:
+        async def wait(self, approval: str, /) -> ApprovalAnswer:
             during()
-            return True, "ana", "fine"
+            return ApprovalAnswer(True, "ana", "fine")
 
     book = Book()
     return Gate("door", rules=[lambda text: False], on_failed="ask", approvals=Slow(), ledger=book), book

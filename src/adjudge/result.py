@@ -521,7 +521,10 @@ def _add_seats(result: R, members: Mapping[str, Any], depth: int) -> R:
 
 
 def _convert_members(kind: type[V], members: Mapping[str, Any]) -> V:
-    """Make an instance from plain data, every member of exactly its type; members it does not have are ignored."""
+    """Make an instance from plain data, every member of exactly its type; members it does not have are ignored.
+
+    Not by ``read_record``: a run is hundreds of thousands of results, so each is read as a whole and checked once.
+    """
     try:
         return read_typed(dict(members.items()), kind)
     except (AttributeError, TypeError, ValueError) as error:

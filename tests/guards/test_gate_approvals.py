@@ -265,7 +265,6 @@ def test_terms_are_not_looked_at_where_nobody_is_asked(url: str):
         (ApprovalAnswer(True, "second", "sure", JUDGED), ("allowed", "judge")),
         (ApprovalAnswer(True, "ana", "sure"), ("allowed", "human")),
         (ApprovalAnswer(True, None, "sure"), ("allowed", "policy")),
-        ((True, "ana", ""), ("allowed", "human")),
         (ApprovalAnswer(False, "second", "", JUDGED), ("blocked", "policy")),
         (ApprovalAnswer(True, None, "", JUDGED), ("blocked", "policy")),
         (ApprovalAnswer(True, "second", "", make_result("failed")), ("blocked", "policy")),
@@ -275,8 +274,8 @@ def test_terms_are_not_looked_at_where_nobody_is_asked(url: str):
         (ApprovalAnswer(True, "ana", "", None, 7), ("blocked", "policy")),  # type: ignore[arg-type]
         (ApprovalAnswer(True, "ana", "", None, None, "elsewhere"), ("blocked", "policy")),
         (ApprovalAnswer(True, "ana", "", None, None, 7), ("blocked", "policy")),  # type: ignore[arg-type]
-        ((True, "ana"), ("blocked", "policy")),
-        ((True, "ana", "", None, None, None, None), ("blocked", "policy")),
+        ((True, "ana", ""), ("blocked", "policy")),
+        (["ana"], ("blocked", "policy")),
     ],
 )
 def test_only_a_plain_answer_about_this_content_counts(answer: Any, decided: tuple[str, str]):

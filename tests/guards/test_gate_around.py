@@ -9,6 +9,7 @@ import logging
 import pytest
 
 from adjudge import Judge
+from adjudge.guards import ApprovalAnswer
 from adjudge.testing import ScriptedModel
 from kit.gates import Book, Desk, check, gate, seat, word
 from kit.judges import complaint, failed, passed, scores, silent
@@ -24,7 +25,7 @@ INFO = {"regex": "perhaps", "absent": True, "severity": "info"}
 
 def test_a_person_decides_what_was_held_back():
     """The request carries the decision and what approvals need to know; a yes lets through, in that person's name."""
-    desk = Desk((True, "ana", "checked by phone"))
+    desk = Desk(ApprovalAnswer(True, "ana", "checked by phone"))
     decision = check(gate(failed(), on_failed="ask", approvals=desk, ask={"approvers": ["ana"]}))
     ((held, message, terms),) = desk.requests
 
@@ -37,7 +38,7 @@ def test_a_person_decides_what_was_held_back():
 
 def test_a_person_can_say_no():
     """The denial is that person's."""
-    decision = check(gate(silent(), on_undecided="ask", approvals=Desk((False, "ana", ""))))
+    decision = check(gate(silent(), on_undecided="ask", approvals=Desk(ApprovalAnswer(False, "ana", ""))))
 
     assert word(decision) == ("blocked", "human")
     assert decision.detail == "denied by ana"
@@ -45,11 +46,11 @@ def test_a_person_can_say_no():
 
 def test_an_expiry_is_a_policy():
     """Nobody's name stands under what nobody decided."""
-    assert word(check(gate(failed(), on_failed="ask", approvals=Desk((False, None, "expired"))))) == (
+    assert word(check(gate(failed(), on_failed="ask", approvals=Desk(ApprovalAnswer(False, None, "expired"))))) == (
         "blocked",
         "policy",
     )
-    assert word(check(gate(failed(), on_failed="ask", approvals=Desk((True, None, "expired"))))) == (
+    assert word(check(gate(failed(), on_failed="ask", approvals=Desk(ApprovalAnswer(True, None, "expired"))))) == (
         "allowed",
         "policy",
     )
@@ -63,10 +64,10 @@ def test_an_expiry_is_a_policy():
         Desk(request=""),
         Desk(request=None),
         Desk("yes"),
-        Desk((1, "ana", "")),
-        Desk(("yes", "ana", "")),
-        Desk((True, "ana")),
-        Desk((True, 7, "")),
+        Desk(ApprovalAnswer(1, "ana", "")),  # type: ignore[arg-type]
+        Desk(ApprovalAnswer("yes", "ana", "")),  # type: ignore[arg-type]
+        Desk((True, "ana", "")),
+        Desk(ApprovalAnswer(True, 7, "")),  # type: ignore[arg-type]
         Desk(asyncio.CancelledError()),
     ],
 )
@@ -275,7 +276,7 @@ def test_what_a_hook_raises_is_logged_and_not_thrown(caplog: pytest.LogCaptureFi
 
 def test_content_is_never_logged_above_debug(caplog: pytest.LogCaptureFixture):
     """Neither itself, nor what a rule, a judge, a ledger or a person says about it."""
-    desk = Desk((True, "ana", "SECRET"))
+    desk = Desk(ApprovalAnswer(True, "ana", "SECRET"))
     gates = [
         gate(rules=[{"regex": "SECRET", "absent": True}]),
         gate(failed(reasoning="SECRET", detail="SECRET"), on_failed="ask", approvals=desk),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any, get_args
 
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from adjudge import JudgeChain
 from adjudge.errors import Reason
+from adjudge.guards import ApprovalAnswer
 from kit.gates import Book, Desk, check, gate, seat
 
 REASONS: tuple[str, ...] = get_args(Reason)
@@ -17,7 +19,13 @@ REASONS: tuple[str, ...] = get_args(Reason)
 KINDS = st.sampled_from(["passed", "failed", *REASONS])
 BROKEN = st.sampled_from([OSError("x"), asyncio.CancelledError(), "no place", True])
 ANSWERS = st.sampled_from(
-    [(True, "ana", ""), (False, "ana", ""), (False, None, "expired"), RuntimeError(), (1, "ana", ""), None, "yes"]
+    [
+        *itertools.starmap(ApprovalAnswer, [(True, "ana"), (False, "ana"), (False, None, "expired"), (1, "ana")]),
+        RuntimeError(),
+        (True, "ana", ""),
+        None,
+        "yes",
+    ]
 )
 CONTENTS = st.sampled_from(["short", "a content that breaks the rule", "a\x00b", b"binary"])
 OPTIONS = st.fixed_dictionaries(
@@ -65,7 +73,8 @@ def test_nothing_passes_unless_it_was_asked_for_by_name(
     if enforced and breaks is not None:
         assert not decision.allowed
     if decision.allowed and decision.decided_by == "human":
-        assert answer == (True, "ana", "")
+        assert answer == ApprovalAnswer(True, "ana")
+        assert answer.approved is True
         assert "ask" in (options["on_failed"], options["on_undecided"], options["on_tampering"])
     elif decision.allowed and decision.decided_by == "policy":
         assert opens or options["on_undecided"] == "allow" or not enforced or options["sample"] < 1

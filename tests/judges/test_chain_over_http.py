@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import time
 
 import pytest
 from aiohttp import web
 
 from adjudge import Judge, JudgeChain
+from kit.patience import HANG
 from kit.wire import completion, serve
 
 pytestmark = pytest.mark.timed
@@ -24,7 +24,7 @@ async def say_no(request: web.Request) -> web.StreamResponse:
 
 
 class Hangs:
-    """A server that takes a request and says nothing for 30 seconds, and notices when the client has gone."""
+    """A server that takes a request and says nothing, and notices when the client has gone."""
 
     def __init__(self) -> None:
         self.taken, self.closed = asyncio.Event(), asyncio.Event()
@@ -32,7 +32,7 @@ class Hangs:
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         self.taken.set()
         try:
-            await asyncio.sleep(30)
+            await asyncio.sleep(HANG)
         except asyncio.CancelledError:
             self.closed.set()
             raise
@@ -48,9 +48,9 @@ async def ask_both(hanging: Hangs, **options):
 
     async with serve(say_no_late) as first, serve(hanging) as second:
         seats = [Judge(f"{first.url}#no"), Judge(f"{second.url}#hangs")]
-        async with JudgeChain(seats, timeout=60.0, **options) as chain:
+        async with JudgeChain(seats, timeout=HANG, **options) as chain:
             result = await chain.evaluate("The content.", criteria="Good.")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(HANG):
                 await hanging.closed.wait()
         return result
 
@@ -65,12 +65,11 @@ def test_a_rejection_hangs_up_on_a_judge_that_hangs(options):
     async def run():
         return await ask_both(Hangs(), **options)
 
-    started = time.monotonic()
     result = asyncio.run(run())
 
     assert result.outcome == "failed"
+    # Had the chain waited for the judge that hangs, it would be undecided because of its time limit.
     assert [item.undecided_because for item in result.results] == [None, "cancelled"]
-    assert time.monotonic() - started < 25  # far from 30: nobody waited for the judge that hangs
 
 
 def test_a_chain_out_of_time_hangs_up():
@@ -80,7 +79,7 @@ def test_a_chain_out_of_time_hangs_up():
         hanging = Hangs()
         async with serve(hanging) as server, JudgeChain([Judge(f"{server.url}#m")], deadline=0.3) as chain:
             result = await chain.evaluate("The content.", criteria="Good.")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(HANG):
                 await hanging.closed.wait()
             return result
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from kit import house
+from kit.patience import HANG
 
 LANGUAGES = {"", "console", "diff", "html", "js", "json", "jsonl", "mermaid", "python", "sh", "text", "toml", "yaml"}
 NOT_RUN = re.compile(r"# not run: \S")
@@ -296,7 +297,7 @@ def run_bash(script: str, environment: Mapping[str, str]) -> tuple[int, str]:
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
         encoding="utf-8",
-        timeout=120,
+        timeout=HANG,
         check=False,
     )
     return done.returncode, done.stdout

@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from adjudge import Decision, Gate
+from adjudge.guards import ApprovalAnswer
 from kit.judges import Seat
 from kit.loops import run_virtual
 
 GOOD = {"name": "Good", "criteria": [{"name": "good", "description": "It is good."}]}
 """A rubric; the seats of these tests say what they are told to, whatever it asks."""
+
+
+FINE = ApprovalAnswer(True, "ana", "fine")
 
 
 class Book:
@@ -35,7 +39,7 @@ class Book:
 class Desk:
     """Somebody who answers approval requests as told."""
 
-    def __init__(self, answer: Any = (True, "ana", "fine"), *, request: Any = "a-1") -> None:
+    def __init__(self, answer: Any = FINE, *, request: Any = "a-1") -> None:
         self.answer = answer
         self.says_to_request = request
         self.requests: list[tuple[Decision, str, Mapping[str, Any]]] = []

@@ -292,6 +292,54 @@ def test_labels_without_digests_or_with_forged_ones_are_never_a_random_sample(
     assert gate.status == 3
 
 
+def test_labels_without_digests_are_random_on_the_word_of_the_user_alone(place: Path, line: Line):
+    """The first line of each command says how many are bound to no content; with digests it says nothing of it."""
+    folder = str(judge(place / "tuesday", make_cases(), is_short))
+    bare, some = place / "bare.jsonl", place / "some.jsonl"
+    labels = [replace(each, design=None) for each in load_labels(place / "labels.jsonl")]
+    write_labels(bare, [replace(each, subject=None) for each in labels])
+    write_labels(some, [*labels[3:], *[replace(each, subject=None) for each in labels[:3]]])
+    write_labels(place / "bound.jsonl", labels)
+    for name, number in (("bare", len(labels)), ("some", 3), ("bound", 0)):
+        arguments = ("--labels", f"{name}.jsonl", "--labels-are", "random")
+        document = line("agree", folder, *arguments, "--json").document
+        firsts = [line(command, folder, *arguments).out.splitlines()[0] for command in ("agree", "report")]
+
+        assert (document["sampling"], document["unbound"]) == ("random", number)
+        for first in firsts:
+            assert first.startswith(f"{number} of {len(labels)} labelled cases are bound to no content") == bool(number)
+
+
+def test_sizes_of_strata_that_labels_state_are_called_stated(tmp_path: Path, line: Line):
+    """In the run of the plan they count for nothing; in a run of another judge nothing shows that they are true."""
+    monday, tuesday = judge(tmp_path / "monday", make_cases()), judge(tmp_path / "tuesday", make_cases(), is_short)
+    label(monday, "plan")
+    labels = read(monday)
+    names = sorted({each.design.stratum for each in labels if each.design is not None})
+
+    def shift(each: Label) -> Label:
+        assert each.design is not None
+        assert each.design.size is not None
+        moved = {names[0]: 10, names[1]: -10}.get(each.design.stratum, 0)
+        return replace(each, design=replace(each.design, size=each.design.size + moved))
+
+    write_labels(tmp_path / "honest.jsonl", labels)
+    write_labels(tmp_path / "shifted.jsonl", map(shift, labels))
+    honest, shifted = (
+        [line("agree", str(run), "--labels", str(tmp_path / name), "--json").document for run in (monday, tuesday)]
+        for name in ("honest.jsonl", "shifted.jsonl")
+    )
+
+    assert shifted[0]["rate"] == honest[0]["rate"]
+    for here, elsewhere in (honest, shifted):
+        assert (here["sampling"], elsewhere["sampling"]) == ("plan", "plan")
+        assert not [note for note in here["notes"] if "sizes of the strata" in note]
+        assert [note for note in elsewhere["notes"] if "sizes of the strata are what the labels say" in note]
+    assert "what the labels say" in " ".join(
+        line("agree", str(tuesday), "--labels", str(tmp_path / "shifted.jsonl")).out.split()
+    )
+
+
 def forge_plan(name: str) -> Callable[[Path], None]:
     """Edits of one file in the folder of a run with a plan."""
 

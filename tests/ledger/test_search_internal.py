@@ -26,6 +26,7 @@ from adjudge.ledger.search_index import (
 )
 from adjudge.ledger.search_text import fold, read_query
 from kit.ledgers import STORES, make_result, open_store, run, start_appender
+from kit.patience import HANG
 
 CONTENT = "We refund your order 77418.\n\nIt comes back within ten days."
 
@@ -495,7 +496,7 @@ def test_two_processes_write_and_build_at_once(url: str):
     ):
         assert len(search(url, "number")) <= len(NUMBERED)
         for process in (builder, first, second):
-            process.communicate(timeout=120)
+            process.communicate(timeout=HANG)
             assert process.returncode == 0
     fill(url, "one more number")
     run(url, complete)

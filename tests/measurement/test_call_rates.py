@@ -62,6 +62,41 @@ def test_with_a_label_on_every_call_the_rates_are_counts(tmp_path: Path):
     assert rates.bad.value == pytest.approx(1 / 4)
 
 
+def test_no_interval_has_zero_width_except_a_census(tmp_path: Path):
+    """With all calls of a decision labelled, its rate is counted; with any fewer, or one not settled, it is not."""
+    place = judge_calls(tmp_path / "run", EVERY)
+    for chosen in (EVERY[:-1], EVERY[:15] + EVERY[16:], EVERY[:1] + EVERY[-1:], EVERY):
+        for opened in (0, 1):
+            labels = [make_label(case, value="cannot_tell" if n < opened else None) for n, case in enumerate(chosen)]
+            settled = {case.id for case in chosen[opened:]}
+            rates = make_call_rates(place, labels=labels, labels_are_random=True)
+            assert_counted(rates.bad, settled.issuperset(case.id for case in EVERY))
+            for decider in rates.deciders:
+                for name, step in (("wrong_passes", "passed"), ("wrong_stops", "stopped")):
+                    number = sum(decider.labelled[step][word] for word in ("allow", "stop"))
+                    assert_counted(getattr(decider, name), number == decider.calls[step])
+
+
+def assert_counted(estimate: Estimate, is_census: bool) -> None:
+    if estimate.value is not None:
+        assert estimate.low is not None
+        assert estimate.high is not None
+        assert (estimate.low == estimate.high) == (estimate.method == "counted") == is_census, estimate
+
+
+def test_a_harness_that_stopped_no_call_stopped_none_wrongly(tmp_path: Path):
+    """That is counted however few labels there are, for both shares of it, and all that is bad got through."""
+    cases = [make_call_case(n, bad=n % 4 == 0) for n in range(40)]
+    labels = [make_label(case) for case in cases[:12]]
+    rates = make_call_rates(judge_calls(tmp_path / "run", cases), labels=labels, labels_are_random=True)
+    harness = find(rates, "harness")
+
+    for name, value in (("wrong_stops", 0), ("wrong_stops_of_good", 0), ("wrong_passes_of_bad", 1)):
+        estimate: Estimate = getattr(harness, name)
+        assert (estimate.value, estimate.low, estimate.high, estimate.method) == (value, value, value, "counted"), name
+    assert_counted(harness.wrong_passes, is_census=False)
+
+
 def test_calls_of_which_nobody_knows_what_the_harness_did_are_shown_and_in_no_rate_of_it(tmp_path: Path):
     """They count for the rules and the judge."""
     cases = [

@@ -14,6 +14,7 @@ from adjudge.judges import with_layers
 from adjudge.models import Price, Reply, Request
 from kit.judges import YES, Plain, complaint, names, passed, summarise
 from kit.loops import VirtualLoop, run_virtual
+from kit.patience import HANG
 
 PRICE = Price(input=0.0, output=1_000_000.0)
 """A dollar for each token of output: what a request may cost at most is its max_output_tokens."""
@@ -386,7 +387,7 @@ def test_counting_an_absurd_cost_frees_what_was_held():
         await asyncio.sleep(0)
         budget.charge(held, 1e300)
         with pytest.raises(ReplyError, match="are left"):
-            await asyncio.wait_for(waiting, 1)
+            await asyncio.wait_for(waiting, HANG)
         assert (budget.held, budget.left) == (0.0, 0.0)
 
     asyncio.run(work())

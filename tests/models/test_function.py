@@ -280,7 +280,7 @@ def test_a_cancelled_call_returns_at_once():
 def test_no_more_threads_than_allowed():
     """max_concurrency threads run at once, and as many as that."""
     running, most, lock = 0, 0, threading.Lock()
-    barrier = threading.Barrier(3, timeout=10)
+    barrier = threading.Barrier(3, timeout=HANG)
 
     def counts(prompt):
         nonlocal running, most

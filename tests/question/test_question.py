@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from adjudge import Judge
 from adjudge.testing import ScriptedModel
 from kit.judges import YES, scores
+from kit.patience import HANG
 from kit.rubrics import RUBRIC
 
 
@@ -130,7 +131,7 @@ def run_elsewhere(secret: str | None) -> list[str]:
     environment = {name: value for name, value in os.environ.items() if name != "ADJUDGE_SECRET"}
     environment |= {} if secret is None else {"ADJUDGE_SECRET": secret}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True, timeout=50
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True, timeout=HANG
     )
     return done.stdout.split()
 

@@ -127,7 +127,7 @@ async def test_a_writer_that_breaks_leaves_nobody_waiting(held: bool):
 
     commits = RunWriter(Broken())
     answers = hand_in(commits, "a", "b")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         await commits.flush()
     assert [(name, str(error)) for name, error in answers] == [("a", "none left"), ("b", "none left")]
 
@@ -175,7 +175,7 @@ async def test_another_process_in_the_file_is_waited_for(tmp_path: Path):
             await asyncio.sleep(0.005)
         assert not kept.done()
         other.execute("COMMIT")
-        await asyncio.wait_for(kept, 10)
+        await asyncio.wait_for(kept, HANG)
     assert [item.place for item in store.items()] == [0, 1]
     store.close()
 
@@ -218,7 +218,7 @@ async def test_what_cannot_have_been_used_is_unknown(tmp_path: Path, number: int
     result = items[1].result
     items[1] = make_item(1, result=type(result)(**{**_members(result), "usage": odd}))
     items[2] = make_item(2, result=type(result)(**{**_members(result), "usage": Usage(input_tokens=5)}))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG):
         async with asyncio.TaskGroup() as group:
             for item in items:
                 group.create_task(store.keep(item))

@@ -12,6 +12,7 @@ import pytest
 from adjudge import AdjudgeError
 from adjudge.runs.pool import AT_ONCE, READ_AHEAD, Pool
 from kit.loops import in_loop, run_virtual
+from kit.patience import HANG
 
 pytestmark = pytest.mark.timed
 
@@ -139,7 +140,7 @@ async def test_winding_down_with_nobody_taking_ends():
     pool = Pool(Source(1_000).units(), work, Fixed(50))
     await asyncio.sleep(0.05)
     pool.wind_down()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         taken = await take_all(pool)
     assert taken == list(range(len(taken)))
     assert 0 < len(taken) < 1_000
@@ -176,7 +177,7 @@ async def test_a_limit_that_raises_ends_the_run_and_not_what_is_under_way():
 
     taken: list[int] = []
     pool = Pool(Source(50).units(), work, Broken())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         with pytest.raises(RuntimeError, match="no idea"):
             await take_all(pool, taken)
     assert taken == list(range(len(taken)))
@@ -223,7 +224,7 @@ async def test_a_limit_that_rises_is_noticed():
     await asyncio.sleep(0.01)
     assert begun == [0]
     limit.current = 3
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         while len(begun) < 3:  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0.05)
     slow.set()
@@ -334,7 +335,7 @@ async def test_a_source_that_has_nothing_to_say_holds_up_no_end(state: str):
     pool, taken = Pool(units(), work, Fixed(4)), list[int]()
     if state == "wound down":
         asyncio.get_running_loop().call_later(0.002, pool.wind_down)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         try:
             await take_all(pool, taken)
         except ValueError:
@@ -359,7 +360,7 @@ async def test_a_source_that_breaks_off_is_an_error_and_no_end(fault: type[BaseE
         finish(unit)
 
     taken: list[int] = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         with pytest.raises(AdjudgeError, match=f"the data set broke off with {fault.__name__}; what was judged"):
             await take_all(Pool(units(), work, Fixed(4)), taken)
     assert taken == [0]
@@ -379,7 +380,7 @@ async def test_nothing_is_begun_after_a_limit_has_raised():
         begun.append(unit)
         finish(unit)
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         with pytest.raises(RuntimeError, match="no idea"):
             await take_all(Pool(Source(5).units(), work, Broken()))
     assert begun == []

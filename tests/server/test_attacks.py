@@ -19,6 +19,7 @@ from adjudge.testing import ScriptedModel
 from kit.approval_pages import decide, list_kinds, make_request, send
 from kit.audited import make_gate
 from kit.labels import make_run
+from kit.patience import HANG
 from kit.server import PASSWORD, RunningServer, find_token, run_server
 
 pytestmark = pytest.mark.timed
@@ -706,7 +707,7 @@ def test_half_a_character_in_what_is_asked_is_refused(server: RunningServer, bod
 )
 def test_values_without_number_are_refused(server: RunningServer, body: dict[str, Any]):
     """In a body that is not too large: copying and hashing them keeps everybody else waiting for seconds."""
-    client = server.open_client(key=server.make_key("judge"), timeout=60)
+    client = server.open_client(key=server.make_key("judge"), timeout=HANG)
     path = "/v1/evaluate" if "criteria" in body else "/v1/gates/publish/check"
     answer = client.post(path, json=body)
 
@@ -716,7 +717,7 @@ def test_values_without_number_are_refused(server: RunningServer, body: dict[str
 
 def test_a_text_is_one_value_however_long(server: RunningServer):
     """Also where it is JSON itself."""
-    client = server.open_client(key=server.make_key("judge"), timeout=60)
+    client = server.open_client(key=server.make_key("judge"), timeout=HANG)
     content = json.dumps([1] * 160_000)  # below largest_content, and far above what a request may hold in values
 
     assert client.post("/v1/gates/publish/check", json={"content": content}).json()["allowed"] is False

@@ -318,7 +318,7 @@ def test_a_server_does_not_start_over_a_database_of_another_version(tmp_path: Pa
         database.execute("UPDATE adjudge_alembic_version SET version_num = '0099'")
         database.commit()
 
-    done = run_command(tmp_path, "serve", "--port", "0", timeout=40)
+    done = run_command(tmp_path, "serve", "--port", "0", timeout=HANG)
 
     assert done.returncode == 2
     assert "update adjudge" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -124,3 +125,15 @@ def test_a_vote_is_no_place_for_a_large_body(post: Any):
     answer = post("/v1/approvals/x/votes", approved=False, reason="x" * 300_000)
 
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+
+
+def test_the_deadline_ends_rules(tmp_path: Path):
+    """Hundreds of looks at a long content take minutes: 504 at the deadline, and the server answers others after it."""
+    slow = f"[gates.slow]\nrules = {['personal_data'] * 600}\n"
+    with run_server(tmp_path, config=f"[server]\ndeadline = 5\n{CONFIG}\n{slow}") as server:
+        client = server.open_client(key=server.make_key("judge"))
+        late = client.post("/v1/gates/slow/check", json={"content": "1: " * 160_000})
+        after = client.post("/v1/gates/publish/check", json={"content": "short"})
+
+    assert (late.status_code, late.json()["code"]) == (504, "deadline")
+    assert (after.status_code, after.json()["allowed"]) == (200, True)

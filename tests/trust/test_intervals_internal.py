@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -74,3 +75,18 @@ def test_a_part_of_a_sum_is_between_nothing_and_all():
     assert find_part_of_sum(
         WeightedShare(value=1, low=1, high=1), WeightedShare(value=3, low=3, high=3)
     ) == WeightedShare(value=0.25, low=0.25, high=0.25)
+
+
+def test_a_part_of_a_sum_has_no_width_only_if_it_is_counted():
+    """Both totals are known, or one is known to be nothing: over totals with limits on both sides, one or none."""
+    shapes = [(1.0, 1.0), (0.5, 1.0), (1.0, 2.0), (0.3, 4.0)]  # the limits, as parts of the value
+    totals = [
+        WeightedShare(value=value, low=low * value, high=high * value) for value in (1, 7, 400) for low, high in shapes
+    ]
+    totals += [WeightedShare(value=0, low=0, high=high) for high in (0, 1e-9, 3, 500)]
+    for part, rest in itertools.product(totals, totals):
+        found = find_part_of_sum(part, rest)
+        is_counted = (part.low == part.high and rest.low == rest.high) or part.high == 0 or rest.high == 0
+        if found is not None:
+            assert (found.low == found.high) == is_counted, (part, rest, found)
+            assert 0 <= found.low <= found.value <= found.high <= 1

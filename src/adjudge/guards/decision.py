@@ -53,7 +53,7 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAnswer:
-    """The answer of an ``Asker``: approved or not, by whom and why. A tuple of these three is enough.
+    """The answer of an ``Asker``: approved or not, by whom and why.
 
     What the answer is about is compared with the decision that waits for it; ``None`` says that the asker does not
     know it, and is taken on trust.
@@ -247,6 +247,6 @@ class Asker(Protocol):
         """Ask about a decision that holds content back; ``how`` is the gate's ``ask``. Return an id."""
         ...
 
-    def wait(self, approval: str, /) -> Coroutine[Any, Any, ApprovalAnswer | tuple[bool, str | None, str]]:
+    def wait(self, approval: str, /) -> Coroutine[Any, Any, ApprovalAnswer]:
         """Wait for the answer: whether it was approved, by whom (``None``: by policy, because it expired), and why."""
         ...

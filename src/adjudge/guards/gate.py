@@ -625,9 +625,6 @@ _USED = "the approval was used before, and can be used once"
 
 _AGAIN = "put the content through the gate again"
 
-_PLAIN_ANSWER = 3
-"""Members of an answer that is a tuple: approved, by whom, and why."""
-
 
 def _is_place(seq: object) -> TypeGuard[int]:
     """Return whether a ledger's answer is a place in it."""
@@ -666,9 +663,8 @@ def _find_other_request(answer: ApprovalAnswer, pending: Decision, gate: str) ->
     return None
 
 
-def _read_answer(reply: object) -> ApprovalAnswer | None:
+def _read_answer(answer: object) -> ApprovalAnswer | None:
     """Read an answer that is plain: exactly a boolean, a name or nobody, and a reason; a judge's yes is a pass."""
-    answer = ApprovalAnswer(*reply) if isinstance(reply, tuple | list) and len(reply) == _PLAIN_ANSWER else reply
     if not isinstance(answer, ApprovalAnswer):
         return None
     texts = (answer.by, answer.reason, answer.subject, answer.gate, answer.request, answer.result_id)

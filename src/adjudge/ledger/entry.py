@@ -109,6 +109,7 @@ class Head:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
+        # Not by the codec: programs of others read heads and entries by the format of docs/ledger.md, which is fixed.
         return {"schema": HEAD_SCHEMA, "seq": self.seq, "hash": self.hash}
 
     @classmethod
@@ -158,6 +159,7 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
+        # Not by the codec: the payload is handed on as it is stored, and not written anew.
         data = {item.name: getattr(self, item.name) for item in fields(self)}
         return {"schema": SCHEMA} | data | {"at": format_time(self.at)}
 

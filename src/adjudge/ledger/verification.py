@@ -81,6 +81,7 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
+        # Not by the codec: the keys of ``erased`` are numbers, which JSON has not, and a head reads its own form.
         data = {item.name: getattr(self, item.name) for item in fields(self)}
         data["head"] = self.head.to_dict() if self.head else None
         data["erased"] = {str(seq): by for seq, by in self.erased.items()}
@@ -89,6 +90,7 @@ class Verification:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The verification that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        # By hand for the same two members as in ``to_dict``.
         members = {name: item for name, item in data.items() if name != "unseen"} if isinstance(data, Mapping) else {}
         if members.pop("schema", None) != "adjudge/ledger-verification/1":
             raise UsageError("a verification is read from a dictionary of schema adjudge/ledger-verification/1")

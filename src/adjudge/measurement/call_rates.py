@@ -341,6 +341,7 @@ class _Estimator:
         return self._estimate(
             sum(call.truth in _OPEN for call in self._reading.sample),
             lambda as_if: self._divide(self._find_total(truth, None, as_if), sum(self._draw.sizes.values())),
+            is_census=_is_census(self._reading.calls),
         )
 
     def estimate_wrong(self, name: Decider, step: CallStep, truth: str) -> tuple[Estimate, Estimate]:
@@ -363,13 +364,29 @@ class _Estimator:
             wrong, right = (self._find_total(truth, (name, each), as_if) for each in (step, _OTHER[step]))
             return find_part_of_sum(wrong, right)
 
+        all_calls = self._estimate(len(known), find_all, is_census=self._is_census(name, step))
         if not of_truth:
             nothing = Estimate(value=None, of=0, note=self._missing or "no labelled call is one of these")
-            return self._estimate(len(known), find_all), nothing
-        return self._estimate(len(known), find_all), self._estimate(of_truth, find_part)
+            return all_calls, nothing
+        return all_calls, self._estimate(of_truth, find_part, is_census=self._is_part_counted(name, step, truth))
 
-    def _estimate(self, of: int, find: Callable[[str | None], WeightedShare | Estimate | None]) -> Estimate:
-        """Estimate with limits that hold also if each of the calls that people did not settle is bad, or good."""
+    def _is_census(self, name: Decider, step: CallStep) -> bool:
+        return _is_census(call for call in self._reading.calls if call.steps[name] == step)
+
+    def _is_part_counted(self, name: Decider, step: CallStep, truth: str) -> bool:
+        """Return whether the share of the wrong ones is counted: both kinds are, or one that is counted is none."""
+        is_counted = {each: self._is_census(name, each) for each in (step, _OTHER[step])}
+        held = {call.steps[name] for call in self._reading.sample if call.truth == truth}
+        return all(is_counted.values()) or any(is_counted[each] and each not in held for each in is_counted)
+
+    def _estimate(
+        self, of: int, find: Callable[[str | None], WeightedShare | Estimate | None], *, is_census: bool
+    ) -> Estimate:
+        """Estimate with limits that hold also if each of the calls that people did not settle is bad, or good.
+
+        ``is_census`` says that people settled every call that the share depends on, so that it is counted. That is
+        read from the labels and never from limits that are equal: those of a sample may be so by rounding.
+        """
         if self._missing or not of:
             return Estimate(value=None, of=of, note=self._missing or "no labelled call is one of these")
         settled = find(None)
@@ -379,8 +396,9 @@ class _Estimator:
         limits = [(each.low, each.high) for each in every if each is not None]
         low = min((low for low, _ in limits if low is not None), default=None)
         high = max((high for _, high in limits if high is not None), default=None)
-        method = settled.method if isinstance(settled, Estimate) else _METHOD
-        method = "counted" if low == high else method
+        counted_by = "counted" if is_census else _METHOD
+        # One over the strata of another run knows by itself whether it counted.
+        method = settled.method if isinstance(settled, Estimate) else counted_by
         # Limits for every look are computed at a higher level, so that they hold at this one at all looks together.
         return Estimate(value=settled.value, of=of, low=low, high=high, level=LEVEL, method=method)
 
@@ -430,6 +448,11 @@ class _Estimator:
         cases = np.asarray(list(self._draw.sizes.values()), dtype=float)
         counted, number, labelled = table
         return estimate_weighted_share(counted, number, labelled, cases, level=self._level)
+
+
+def _is_census(calls: Iterable[_Call]) -> bool:
+    """Return whether people settled each of these calls."""
+    return all(call.truth in _OPEN for call in calls)
 
 
 def _make_deciders(reading: _Reading, estimator: _Estimator) -> Iterator[DeciderRates]:

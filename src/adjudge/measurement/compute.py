@@ -120,6 +120,8 @@ def compute_measurement(
     rate, sampling = _compute_rate(work)
     strata = find_strata(tally, sampling, origin)
     work.strata = strata if strata is not None and len(strata.sizes) > 1 else None
+    if work.strata is not None and work.strata is not origin.planned:
+        work.notes.append(_STATED_SIZES)
     _keep_drawn(work)
     if options.drawn_only:
         _, sampled, _ = find_sampling(tally, origin, labels_are_random=options.labels_are_random, lost=lost)
@@ -164,6 +166,12 @@ def compute_measurement(
         copies=tally.copies,
         is_weighted=work.strata is not None,
     )
+
+
+_STATED_SIZES = (
+    "The sizes of the strata are what the labels say: their plan is not in this run's folder, and its strata are of "
+    "another judge's verdicts, so only the sum of the sizes is checked."
+)
 
 
 def _find_kind(tally: MeasurementTally) -> MeasurementKind:

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from statistics import NormalDist
 from typing import Any, ClassVar
 
 from adjudge.dataset.contents import digest_content
@@ -20,7 +19,7 @@ from adjudge.formats.record import Layout, write_record
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.draw import Origin, Planned, find_planned
 from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_stated_truth
-from adjudge.measurement.limit import LabelDraw, LimitKind, find_quantile
+from adjudge.measurement.limit import LabelDraw, LimitKind, find_wider_level
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import PeopleLabels
@@ -168,7 +167,7 @@ def choose_level(measurement: Measurement, labelled: int) -> tuple[float, LimitK
     if limit.kind != "every look":
         return LEVEL, limit.kind, limit.because
     # Robbins' normal mixture in place of the quantile of one look.
-    return 2 * NormalDist().cdf(find_quantile(labelled, 1 - limit.level)) - 1, limit.kind, limit.because
+    return find_wider_level(labelled, 1 - limit.level), limit.kind, limit.because
 
 
 # ---------------------------------------------------------------- reading and counting

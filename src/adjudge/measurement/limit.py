@@ -286,7 +286,7 @@ def _widen(tally: MeasurementTally, run: RatedRun, rate: CorrectedRate, because:
     all looks together as far as the estimate is normally distributed.
     """
     number = rate.labels if rate.groups is None else rate.groups
-    wider = 2 * NormalDist().cdf(find_quantile(number, 1 - level)) - 1
+    wider = find_wider_level(number, 1 - level)
     rate_at_level, _, _ = compute_rate(
         tally,
         labels_are_random=run.labels_are_random,
@@ -309,6 +309,15 @@ def find_quantile(number: int, share: float) -> float:
     square = -2 * math.log(share)
     spread = number * (square + math.log(square + 1)) / NARROWEST_AT
     return math.sqrt((1 + 1 / spread) * (square + math.log1p(spread)))
+
+
+def find_wider_level(number: int, share: float) -> float:
+    """Find the level at which limits of one look are those for every look, for so many labels."""
+    # For one label the quantile is so large that its level rounds to 1, which no interval has.
+    return min(2 * NormalDist().cdf(find_quantile(number, share)) - 1, _HIGHEST_LEVEL)
+
+
+_HIGHEST_LEVEL = 1 - 2**-50
 
 
 def _make_limit(kind: LimitKind, rate: CorrectedRate | LiveRate, because: str) -> RateLimit:

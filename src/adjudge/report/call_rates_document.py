@@ -68,7 +68,7 @@ def describe_call_rates(rates: CallRates) -> str:
 
 def _describe(estimate: Estimate) -> str:
     """Describe a share with its limits; one that was counted has none."""
-    has_limits = estimate.value is not None and estimate.low != estimate.high
+    has_limits = estimate.value is not None and estimate.method != "counted"
     return format_estimate(estimate, share=True) if has_limits else format_rate(estimate.value)
 
 

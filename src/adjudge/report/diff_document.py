@@ -19,6 +19,7 @@ from adjudge.report.diff_words import (
     find_kind,
     format_moved,
     format_p,
+    has_regressions,
     list_exclusions,
     list_kinds,
     list_moved_criteria,
@@ -184,8 +185,8 @@ def _make_quad(diff: Diff, link: Link, table: Table) -> Quad:
     judges = diff.compared == "judges"
     other = "failed" if judges else "not"
     sides = [("passed", "passed"), ("passed", other), (other, "passed"), (other, other)]
-    kinds = ("", "regressed", "improved", "") if diff.compared == "answers" else ("", "lost", "gained", "")
-    signs: tuple[Literal["", "up", "down"], ...] = ("", "down", "up", "") if diff.compared == "answers" else ("",) * 4
+    kinds = ("", "regressed", "improved", "") if has_regressions(diff) else ("", "lost", "gained", "")
+    signs: tuple[Literal["", "up", "down"], ...] = ("", "down", "up", "") if has_regressions(diff) else ("",) * 4
     cells = [
         QuadCell(
             number=sum(count for move, count in diff.transitions.items() if _fits(move, side)),
@@ -231,7 +232,7 @@ def _show_cases(diff: Diff, cases: Sequence[PairedCase], top: int) -> Cases:
         total=diff.changed,
         which="that changed",
         unit=unit,
-        order="regressions first" if diff.regressions is not None else "",
+        order="regressions first" if has_regressions(diff) else "",
         entries=[make_diff_entry(diff, case) for case in cases],
         choices=[Choice(name="outcome", label="change", options=options)] if options else [],
     )

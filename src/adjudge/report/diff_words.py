@@ -12,7 +12,12 @@ from adjudge.templates.figures import format_count
 _LONGEST = 60
 
 Kind = Literal["regressed", "improved", "lost", "gained", "outcome", "score", "same"]
-"""The change of a case: only answers under one judge regress or improve; otherwise a pass is lost or gained."""
+"""The change of a case: only changed answers under one judge regress or improve; otherwise a pass is lost or gained."""
+
+
+def has_regressions(diff: Diff) -> bool:
+    """Return whether answers changed and one judge judged both runs: only then can something regress, or improve."""
+    return diff.regressions is not None and not diff.is_repeat
 
 
 def count_cases(diff: Diff) -> str:
@@ -24,17 +29,18 @@ def describe_change(diff: Diff) -> str:
     """Describe the change in the words that fit what was compared."""
     if diff.pairs:
         return _describe_pairs(diff)
-    if diff.compared == "answers":
+    if has_regressions(diff):
         return f"{diff.lost:,} regressed, {diff.gained:,} improved"
     if diff.compared == "judges":
         one, other = name_sides(diff)
         return f"{_describe_judge(diff, one, other)}; {_describe_judge(diff, other, one)}"
-    return f"{diff.lost:,} passed in the earlier run only, {diff.gained:,} in the later run only"
+    apart = f"{diff.lost:,} passed in the earlier run only, {diff.gained:,} in the later run only"
+    return f"The judge differs from itself: {apart}" if diff.is_repeat and diff.lost + diff.gained else apart
 
 
 def name_cells(diff: Diff) -> tuple[str, str, str, str]:
     """Name the cells of two by two: both passed, A alone, B alone, neither. Not for pairs."""
-    if diff.compared == "answers":
+    if has_regressions(diff):
         return "both passed", "regressed", "improved", "neither passed"
     if diff.compared == "judges":
         return "both passed", "A passes, B fails", "B passes, A fails", "both failed"
@@ -110,7 +116,7 @@ def find_kind(diff: Diff, change: CaseDiff | None) -> Kind:
     if diff.pairs:
         moves: dict[tuple[str, str], Kind] = {("first", "second"): "lost", ("second", "first"): "gained"}
         return moves.get((change.before, change.after), "outcome")
-    is_answer = diff.compared == "answers"
+    is_answer = has_regressions(diff)
     if change.lost:
         return "regressed" if is_answer else "lost"
     if change.gained:
@@ -122,7 +128,7 @@ def list_kinds(diff: Diff) -> Iterator[tuple[Kind, str]]:
     """Yield every kind of change that this diff can have, and its name for people."""
     if diff.pairs:
         yield from (("lost", "first to second"), ("gained", "second to first"), ("outcome", "another preference"))
-    elif diff.compared == "answers":
+    elif has_regressions(diff):
         yield from (("regressed", "regressed"), ("improved", "improved"), ("outcome", "another outcome"))
     else:
         yield from (("lost", "passed before only"), ("gained", "passes after only"), ("outcome", "another outcome"))

@@ -95,7 +95,16 @@ def _list_doubts(measurement: Measurement) -> Iterator[str]:
         yield f"{cases} {which} {cause}, so {they} no random sample{here}."
     if measurement.draw_problem:
         yield f"The plan in the run's folder is not relied on: {measurement.draw_problem}."
-    if measurement.run is None or measurement.sampling in ("random", "census"):
+    if measurement.run is None or measurement.sampling == "census":
+        return
+    if measurement.sampling == "random":
+        if measurement.unbound:
+            cases = format_count(measurement.labelled, "labelled case")
+            verb = "is" if measurement.unbound == 1 else "are"
+            yield (
+                f"{measurement.unbound:,} of {cases} {verb} bound to no content: no label says which content was read, "
+                "and that these are a random sample is only what you said."
+            )
         return
     if measurement.unbound and measurement.unbound == measurement.labelled:
         yield "No label says which content was read, so no rate relies on how these labels were drawn."

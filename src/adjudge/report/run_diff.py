@@ -401,6 +401,11 @@ class Diff:
         return "both" if self.content_changed else "judges"
 
     @property
+    def is_repeat(self) -> bool:
+        """Return whether one judge judged the same answers twice, so that nothing regressed: the judge differs."""
+        return self.compared == "answers" and not self.content_changed
+
+    @property
     def lost(self) -> int:
         """Cases that passed in the earlier run and not in the later; of pairs: the first was preferred."""
         return sum(number for (old, new), number in self.transitions.items() if _is_lost(old, new))
@@ -412,7 +417,10 @@ class Diff:
 
     @property
     def regressions(self) -> int | None:
-        """Answers that passed before and do not now; ``None`` for pairs, and unless one judge judged both runs."""
+        """Cases that passed before and do not now; ``None`` for pairs, and unless one judge judged both runs.
+
+        Where ``is_repeat`` is true, the judge differs from itself, and no answer is worse.
+        """
         return self.lost if self.compared == "answers" and not self.pairs else None
 
     @property

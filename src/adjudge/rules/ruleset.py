@@ -68,6 +68,7 @@ class Rules(Sequence[Rule]):
 
     def to_dict(self) -> dict[str, Any]:
         """Write the rules as data, as ``load_rules`` reads them; a function is described and cannot be read back."""
+        # Not by the codec: a set of rules has no members, and its data is that of a file of rules.
         return {"schema": self.schema, "rules": {rule.name: dict(rule.spec) for rule in self._rules}}
 
     @overload

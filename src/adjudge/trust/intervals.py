@@ -265,7 +265,8 @@ def combine_shares(
 def find_part_of_sum(part: WeightedShare, rest: WeightedShare) -> WeightedShare | None:
     """The share that one of two totals is of both, from independent limits of each; ``None`` where both are 0.
 
-    By MOVER: a share ``s`` is within the limits if those of ``(1 - s) * part - s * rest`` hold 0.
+    By MOVER: a share ``s`` is within the limits if those of ``(1 - s) * part - s * rest`` hold 0. The limits are equal
+    only where those of both totals are, or where one total is known to be 0.
 
     Source: R. G. Newcombe, "MOVER-R confidence intervals for ratios and products of two independently estimated
     quantities", 2016.
@@ -290,7 +291,7 @@ def find_part_of_sum(part: WeightedShare, rest: WeightedShare) -> WeightedShare 
         return (below + above) / 2
 
     value = part.value / total
-    if part.low == part.high and rest.low == rest.high:
+    if (part.low == part.high and rest.low == rest.high) or not part.high or not rest.high:
         return WeightedShare(value=value, low=value, high=value)
     return WeightedShare(value=value, low=min(find(is_low=True), value), high=max(find(is_low=False), value))
 

@@ -12,6 +12,7 @@ import pytest
 
 from kit import cli
 from kit.cli import Line
+from kit.patience import HANG
 
 ASK = {
     "bash": """
@@ -50,7 +51,7 @@ def ask(shell: str, line: str, place: Path) -> str:
         env=environment,
         cwd=place,
         check=False,
-        timeout=50,
+        timeout=HANG,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

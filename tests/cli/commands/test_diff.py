@@ -34,19 +34,22 @@ def make_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.Ca
     return Line(capsys)
 
 
+DIFFERS = "The judge differs from itself: 1 passed in the earlier run only, 1 in the later run only"
+
+
 def make_run(out: str, lines: dict[str, object], *, content: str = "text") -> None:
     model = Told("x", lines)  # type: ignore[arg-type]
     do([Case(id=name, content=content) for name in lines], Judge(model, reask=0), out=out)
 
 
 def test_what_changed_is_shown(line: Line):
-    """How many, from what to what, means by criterion with their chance, and the cases, regressions first."""
+    """How many, from what to what, means by criterion with their chance, and the cases, lost passes first."""
     ran = line("diff", "was", "worse")
 
     assert ran.status == 0
     rows = [row.split() for row in ran.out.splitlines() if row]
     assert rows[0] == ["was", "compared", "with", "worse"]
-    assert rows[1] == ["1", "regressed,", "1", "improved,", "of", "3", "cases", "in", "both", "runs"]
+    assert " ".join(rows[1]) == f"{DIFFERS}, of 3 cases in both runs"
     assert ["passed", "failed", "1"] in rows
     assert "passed against not passed: p = 1.0000 (McNemar, exact)" in ran.out
     assert ["a", "0.67", "0.67", "+0.00", "3", "1.0000", "exact"] in rows
@@ -104,7 +107,7 @@ def test_markdown_is_for_a_pull_request(line: Line):
     """Tables, and nothing else anywhere."""
     ran = line("diff", "was", "worse", "--markdown")
 
-    assert ran.out.startswith("<!-- adjudge/diff/1 -->\n### 1 regressed, 1 improved\n")
+    assert ran.out.startswith(f"<!-- adjudge/diff/1 -->\n### {DIFFERS}\n")
     assert "| `c` | passed | failed | 0.80 → 0.30 | `a 1.00 → 0.00` |" in ran.out
     assert ran.err == ""
 
@@ -364,8 +367,8 @@ def test_a_page_has_both_runs_side_by_side(line: Line):
     page = read_page(line, "was", "worse")
     shown = re.findall(r'<li id="case-(\d)" data-outcome="(\w+)"', page)
 
-    assert shown == [("2", "regressed"), ("1", "improved"), ("0", "same")]
-    assert "1 regressed, 1 improved" in page
+    assert shown == [("2", "lost"), ("1", "gained"), ("0", "same")]
+    assert DIFFERS in page
     assert page.count("<b>Content</b>") == 3
     assert page.count('<div class="sides">') == 3
     assert page.count("criterion that changed") == 2
@@ -391,7 +394,7 @@ def test_contents_that_differ_far_behind_are_not_shown_as_one(line: Line):
 
 def test_a_page_holds_as_many_cases_as_are_asked_for(line: Line):
     """Changed ones first."""
-    assert re.findall(r'data-outcome="(\w+)"', read_page(line, "was", "worse", "--top", "1")) == ["regressed"]
+    assert re.findall(r'data-outcome="(\w+)"', read_page(line, "was", "worse", "--top", "1")) == ["lost"]
 
 
 def test_nothing_hostile_becomes_a_part_of_the_page(line: Line):
@@ -413,4 +416,4 @@ def test_nothing_hostile_becomes_a_part_of_the_page(line: Line):
     assert HIDDEN.search(page) is None
     assert "default-src 'none'" in html.unescape(page)
     assert page.count("<script") == 1
-    assert set(re.findall(r'(?:href|src)="([^"]*)"', page)) <= {"#cases", "#show-regressed", "#show-improved"}
+    assert set(re.findall(r'(?:href|src)="([^"]*)"', page)) <= {"#cases", "#show-lost", "#show-gained"}

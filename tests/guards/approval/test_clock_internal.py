@@ -18,6 +18,7 @@ from adjudge.server.keys import create_key, find_key, rotate_key
 from adjudge.server.permissions import Permissions
 from kit.approvals import WHO, make_result
 from kit.ledgers import STORES, open_store
+from kit.patience import HANG
 
 
 @pytest.fixture(name="url", params=STORES)
@@ -60,7 +61,7 @@ async def look(approvals: Approvals, way: str, ident: str) -> Any:
     if way == "count":
         return bool(await approvals.count_open("ana"))
     if way == "wait":
-        return (await asyncio.wait_for(approvals.wait(ident), 60)).approved
+        return (await asyncio.wait_for(approvals.wait(ident), HANG)).approved
     return ident in [item.id for item in await approvals.list()]
 
 
@@ -151,6 +152,22 @@ def test_what_somebody_saw_expire_is_closed_for_others(url: str, seen: str):
             return await approvals.is_open(ident)
 
     assert asyncio.run(go()) is False
+
+
+@pytest.mark.parametrize("is_swept", [True, False], ids=["closed when due", "left alone"])
+def test_only_what_was_written_down_is_over_for_another_process(url: str, is_swept: bool):
+    """Nobody looked while its time was over, and nothing was written: ``close_due`` alone writes it down."""
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+
+    async def go() -> Any:
+        async with Approvals(url, clock=lambda: now) as approvals:
+            ident = await approvals.request(make_result(), "Publish it?", expires_in=60, **WHO)
+        async with Approvals(url, clock=lambda: now + timedelta(seconds=100)) as approvals:
+            closed = await approvals.close_due() if is_swept else 0
+        async with Approvals(url, clock=lambda: now) as approvals:
+            return closed, await approvals.is_open(ident)
+
+    assert asyncio.run(go()) == ((1, False) if is_swept else (0, True))
 
 
 def test_the_search_uses_the_index_of_times(tmp_path: Path):

@@ -236,7 +236,7 @@ def test_cancelling_closes_the_connection():
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(HANG):
                 await gone.wait()
 
     asyncio.run(run())
@@ -262,7 +262,7 @@ def test_4000_cancelled_requests_leave_a_pool_that_serves():
         async with serve(slow) as server, model_at(server, max_concurrency=10) as model:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(give_up(model)) for _ in range(4000)]
-            async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            async with asyncio.timeout(HANG), asyncio.TaskGroup() as group:
                 served = [group.create_task(model.complete(PLAIN)) for _ in range(60)]
             return sum(task.result() for task in tasks), sum(task.result().text == "fine" for task in served)
 

@@ -15,6 +15,7 @@ import pytest
 from adjudge import Case, Judge, run
 from kit.environment import require
 from kit.house import ROOT
+from kit.patience import HANG
 from kit.process import start_module
 from kit.ray import list_actors, open_cluster
 from kit.runs import list_results
@@ -45,7 +46,7 @@ def serve() -> Iterator[str]:
 
 def count(address: str, name: str) -> dict[str, int]:
     """What the server says of a run."""
-    with urllib.request.urlopen(f"{address}/stats?run={name}", timeout=10) as answer:
+    with urllib.request.urlopen(f"{address}/stats?run={name}", timeout=HANG) as answer:
         return json.load(answer)
 
 

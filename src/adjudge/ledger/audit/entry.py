@@ -12,6 +12,7 @@ from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_choice, check_whole_number
 from adjudge.formats.invisible import explain_doubtful_name
 from adjudge.formats.plain import to_plain
+from adjudge.formats.record import write_record
 from adjudge.formats.text import clean
 from adjudge.ledger.entry import Head
 from adjudge.ledger.payload import encode_payload
@@ -147,7 +148,7 @@ class Findings:
 
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data."""
-        return {severity.name: getattr(self, severity.name) for severity in fields(self)}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +168,7 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data."""
-        return {member.name: getattr(self, member.name) for member in fields(self)}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +210,7 @@ class Judged:
 
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data."""
-        return {member.name: to_plain(getattr(self, member.name)) for member in fields(self)}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +252,7 @@ class AuditBasis:
 
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data."""
-        return {member.name: to_plain(getattr(self, member.name)) for member in fields(self)}
+        return write_record(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,6 +330,7 @@ class AuditEntry:
         Integers beyond 2^53 and half surrogate pairs, in metadata and results, become text. Raises ``UsageError``
         for more than 10 MB.
         """
+        # Not by the codec: it is written as a ledger's payload, whose limits on numbers and size it has to meet.
         members: dict[str, Any] = {"schema": self.schema}
         members |= {member.name: to_plain(getattr(self, member.name)) for member in fields(self)}
         members["created_at"] = self.created_at.astimezone(UTC).isoformat()
