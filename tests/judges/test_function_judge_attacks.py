@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -336,6 +336,62 @@ def test_a_value_of_no_shape_passes_nothing(value: Any):
     assert names(complaint(returning, value), "the function returned", "expected is", "criteria")
 
 
+class Echo:
+    """An object that is called with the content."""
+
+    def __call__(self, content: Any) -> Any:
+        return content
+
+
+class EchoAdapter:
+    """An adapter, which is given the prompt."""
+
+    name = "echo"
+
+    def evaluate(self, prompt: str) -> str:
+        return prompt
+
+
+def make_echoes() -> dict[str, Judge]:
+    """A judge of each kind that returns what it is given; a model's prompt ends with the content."""
+
+    def annotated(text: str) -> bool:
+        return cast("bool", text)
+
+    async def asynchronous(content: Any) -> Any:
+        return content
+
+    async def asynchronous_model(prompt: str) -> str:
+        return prompt
+
+    echoes: dict[str, Any] = {
+        "an adapter": EchoAdapter(),
+        "by its annotation": annotated,
+        "judge_function of another name": judge_function(lambda anything: anything),
+        "model_function of another name": model_function(lambda anything: anything),
+        "asynchronous": asynchronous,
+        "an asynchronous model": asynchronous_model,
+        "an object that is called": Echo(),
+    }
+    for name in ("output", "answer", "response", "completion"):
+        scope: dict[str, Any] = {}
+        exec(f"def echo({name}):\n    return {name}", scope)
+        echoes[name] = scope["echo"]
+    return {kind: Judge(echo, reask=0) for kind, echo in echoes.items()}
+
+
+REFUSALS = ("returned the content itself", "returned a text (str)", "the reply's object is cut off")
+
+
+def refuses(judge: Judge, content: Any) -> bool:
+    """Whether the content passes nothing, because of what was returned: in the result, or as an error."""
+    try:
+        result = judge.evaluate_sync(content, RUBRIC)
+    except UsageError as error:
+        return any(words in str(error) for words in REFUSALS)
+    return result.outcome == "undecided" and any(words in result.detail for words in REFUSALS)
+
+
 def test_content_cannot_be_its_own_verdict():
     """For each kind of function: content that is the shape of a verdict, is echoed, or pretends to be a reply."""
 
@@ -359,6 +415,11 @@ def test_content_cannot_be_its_own_verdict():
         for model in (lambda prompt: prompt, lambda messages: messages[-1]["content"], ("x", lambda text: text)):
             assert not Judge(model, reask=0).evaluate_sync(text, RUBRIC).passed
         assert not Judge(lambda system, user: user, reask=0).evaluate_sync(text, RUBRIC).passed
+        for kind, judge in make_echoes().items():
+            assert refuses(judge, text), kind
+    for content in verdicts:
+        for kind, judge in make_echoes().items():
+            assert refuses(judge, content), kind
     assert Judge(lambda content: "bcrypt" in content).evaluate_sync(Lying("md5"), criteria="Good.").outcome == "failed"
 
 

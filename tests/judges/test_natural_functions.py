@@ -18,6 +18,9 @@ GOOD = "Thank you for asking: the parcel arrives on Tuesday, please keep the rec
 BAD = "lol no"
 POLITE = Rubric(name="polite", criteria=[Criterion(name="polite", description="Is polite.")], passing_threshold=0.7)
 
+SHAPES_OF_A_VERDICT = r'expected is a bool, a number from 0 to 1, \(score, "reason"\)'
+"""The remedy for a judge in code that returns something else; the message goes on with the other shapes."""
+
 
 class Works(NamedTuple):
     """The good text passes and the bad one fails."""
@@ -26,21 +29,21 @@ class Works(NamedTuple):
 
 
 class IsUndecided(NamedTuple):
-    """It judged nothing, and the result says so in these words: the scorer skipped this content."""
+    """It judged nothing of this content, which stops no run, and the result says in these words what to return."""
 
     function: Any
     words: str
 
 
 class RaisesWhenMade(NamedTuple):
-    """Making the judge raises `UsageError`, whose message has these words."""
+    """Making the judge raises `UsageError`, whose message has these words, the remedy."""
 
     function: Any
     words: str
 
 
 class RaisesWhenCalled(NamedTuple):
-    """The first judgement raises `UsageError`, whose message has these words."""
+    """The first judgement raises `UsageError`, whose message has these words, the remedy."""
 
     function: Any
     words: str
@@ -92,14 +95,14 @@ def matches_expected(answer, expected):
 BEGINNER = [
     Works(is_polite),
     Works(is_short_enough),
-    RaisesWhenCalled(has_thanks, "content"),
+    RaisesWhenCalled(has_thanks, r"name its parameter content \(def has_thanks\(content\)\)"),
     Works(has_thanks_typed),
     Works(check_answer),
     Works(with_assert),
-    RaisesWhenCalled(forgot_return, "None"),
-    RaisesWhenCalled(says_yes, "str"),
-    RaisesWhenMade(nothing_to_read, "content"),
-    RaisesWhenMade(matches_expected, "reference"),
+    RaisesWhenCalled(forgot_return, f"returned None; {SHAPES_OF_A_VERDICT}"),
+    RaisesWhenCalled(says_yes, f"a text \\(str\\), 'yes'; {SHAPES_OF_A_VERDICT}"),
+    RaisesWhenMade(nothing_to_read, r"give it one: def judge\(content\)"),
+    RaisesWhenMade(matches_expected, "name it reference, or"),
 ]
 
 
@@ -122,8 +125,8 @@ def numpy_int(response):
     return np.int64(len(response) > 10)
 
 
-def zero_dimensional(output):
-    return np.array(0.8 if "please" in output else 0.2)
+def zero_dimensional(completion):
+    return np.array(0.8 if "please" in completion else 0.2)
 
 
 def pandas_contains(output):
@@ -156,8 +159,8 @@ SCIENTIST = [
     Works(pandas_contains),
     Works(annotated_float),
     Works(scores_by_name),
-    RaisesWhenCalled(whole_array, "ndarray"),
-    RaisesWhenCalled(not_a_number, "scores"),
+    RaisesWhenCalled(whole_array, f"returned ndarray; {SHAPES_OF_A_VERDICT}"),
+    RaisesWhenCalled(not_a_number, f"the unknown member 'scores'; {SHAPES_OF_A_VERDICT}"),
 ]
 
 
@@ -216,15 +219,15 @@ def list_of_scores(output):
 
 AUTOEVALS = [
     Works(Contains()),
-    RaisesWhenMade(Contains, "instance"),
-    RaisesWhenMade(NeedsExpected(), "expected"),
-    RaisesWhenMade(braintrust_scorer, "input"),
+    RaisesWhenMade(Contains, r"hand in an instance of it, such as Contains\(\)"),
+    RaisesWhenMade(NeedsExpected(), "name it reference, or"),
+    RaisesWhenMade(braintrust_scorer, "name it task, or"),
     Works(score_object),
     Works(score_dict),
-    IsUndecided(skipped, "None"),
-    IsUndecided(with_error, "no key"),
+    IsUndecided(skipped, "return a number where the content should count, 0 where it fails"),
+    IsUndecided(with_error, r"None (no key), so it judged nothing; return a number"),
     Works(async_scorer),
-    IsUndecided(list_of_scores, "criterion"),
+    IsUndecided(list_of_scores, "return one score for each criterion, by its name: 'polite'"),
 ]
 
 
@@ -285,12 +288,12 @@ class Bound:
 PYDANTIC = [
     Works(reason_bool),
     Works(reason_float),
-    RaisesWhenCalled(reason_label, "good"),
+    RaisesWhenCalled(reason_label, f"'score': 'good'; {SHAPES_OF_A_VERDICT}"),
     Works(reasons_by_name),
-    RaisesWhenMade(PoliteEvaluator(), "PoliteEvaluator"),
-    RaisesWhenMade(PoliteEvaluator, "instance"),
-    RaisesWhenMade(of_context, "content"),
-    RaisesWhenCalled(untyped_context, "content"),
+    RaisesWhenMade(PoliteEvaluator(), r"a function, .* or an object with name and evaluate\(prompt\)"),
+    RaisesWhenMade(PoliteEvaluator, r"hand in an instance of it, such as PoliteEvaluator\(\)"),
+    RaisesWhenMade(of_context, "name it content, or"),
+    RaisesWhenCalled(untyped_context, r"name its parameter content \(def untyped_context\(content\)\)"),
     Works(Bound().check),
     Works(scores_of_each),
 ]
@@ -351,9 +354,9 @@ async def async_openevals(*, output):
 LANGSMITH = [
     Works(openevals_bool),
     Works(openevals_float),
-    RaisesWhenMade(openevals_signature, "content"),
-    RaisesWhenCalled(langsmith_run, "content"),
-    RaisesWhenCalled(langsmith_results, "results"),
+    RaisesWhenMade(openevals_signature, r"name the parameter content \(def judge\(content\)\)"),
+    RaisesWhenCalled(langsmith_run, r"name its parameter content \(def langsmith_run\(content\)\)"),
+    RaisesWhenCalled(langsmith_results, f"the unknown member 'results'; {SHAPES_OF_A_VERDICT}"),
     Works(passed_reasoning),
     Works(score_reason),
     Works(score_and_comment),
@@ -436,7 +439,7 @@ BACKEND = [
     Works(partial(with_temperature, 0.0)),
     Works(two_parts),
     Works(returns_dict),
-    RaisesWhenCalled(parses_reply, "bool"),
+    RaisesWhenCalled(parses_reply, r"name its parameter content \(def parses_reply\(content\)\)"),
     Works(optional_text),
     Works(Adapter()),
 ]

@@ -329,13 +329,17 @@ def test_a_function_that_hangs_does_not_hold_the_program():
     [
         ('{"criteria": []}', True, True),
         ('```json\n{"criteria": []}\n```', True, True),
+        ('Here is my verdict:\n{"criteria": []}', True, True),
+        ('Here is my verdict:\n```json\n{"criteria": []}\n```', True, True),
+        ('<think>It is good.</think>{"criteria": []}', True, True),
+        ('{"criteria": []} I hope this helps.', False, True),
         ("ok", False, True),
         ('{"token": "{token}", "criteria": [}', False, False),
         ('{"token": "abcdefgh", "criteria": []}', False, False),
     ],
 )
 def test_a_function_that_leaves_out_the_token_is_told(reply: str, without: bool, in_code: bool):
-    """A reply in the form may go without it; any other says that the function was given the prompt."""
+    """A reply that could be read without it may go without; any other says that the function was given the prompt."""
 
     def answer(prompt: str) -> str:
         return reply.replace("{token}", prompt.rpartition('{"token": "')[2][:8])

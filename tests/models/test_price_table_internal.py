@@ -122,7 +122,7 @@ def test_the_table_names_its_source_and_licence():
 
 
 @pytest.mark.usefixtures("bare")
-@pytest.mark.parametrize(("days", "said"), [(10, False), (200, True)])
+@pytest.mark.parametrize(("days", "said"), [(10, False), (89, False), (90, False), (91, True), (200, True)])
 def test_a_budget_says_that_its_price_is_old(
     days: int, said: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):

@@ -106,6 +106,22 @@ def test_annotators_with_few_items_are_left_out_of_the_rate():
     assert result.annotators_left_out == ("d",)
     assert [test.annotator for test in result.annotators] == ["a", "b", "c"]
     assert [test.items for test in result.annotators] == [80, 60, 60]
+    assert result.notes == (
+        "1 annotator is left out, with fewer than 30 items that somebody else rated too: 'd' has 20, so label 10 more",
+    )
+
+
+def test_of_many_annotators_with_few_items_those_who_lack_fewest_are_named():
+    """Who is nearest to counting is told how many labels are missing; a crowd is not listed."""
+    few = [row for at, name in enumerate("vwxyz", 1) for row in draw_ratings(at, f"a{name}", seed=at)]
+    ratings = [*draw_ratings(60), *few]
+    (note,) = make_alternative_test(["x"] * len(ratings), ratings, epsilon=0.2).notes
+
+    assert note.startswith("5 annotators are left out")
+    assert note.endswith(
+        "'z' has 5, so label 25 more; 'y' has 4, so label 26 more; 'x' has 3, so label 27 more; "
+        "2 more people have no more than that"
+    )
 
 
 def test_items_of_one_annotator_are_left_out():
@@ -150,8 +166,10 @@ def test_few_annotators_and_items_are_said():
 @pytest.mark.parametrize(
     ("judged", "ratings", "options", "named"),
     [
-        (["x"] * 20, [{"a": "x", "b": "x"}] * 20, {}, "30 items.*20"),
-        (["x"] * 40, [{"a": "x"}] * 40, {}, "the most is 0"),
+        (["x"] * 20, [{"a": "x", "b": "x"}] * 20, {}, "30 items.*'a' has 20, so label 10 more"),
+        (["x"] * 27, [{"a": "x", "b": "x"}] * 27, {}, "'a' has 27, so label 3 more; 'b' has 27, so label 3 more"),
+        (["x"] * 40, [{"a": "x"}] * 40, {}, "'a' has 0, so label 30 more"),
+        (["x"] * 40, [{}] * 40, {}, "nobody rated any; have 30 items rated by two people"),
         (["x"], [], {}, "1 and 0 items"),
         (["x"] * 40, [{"a": "x", "b": "x"}] * 40, {"closeness": "neg_rmse"}, "'x'"),
         (["x"] * 40, [{"a": "x", "b": "x"}] * 40, {"closeness": "distance"}, "closeness"),

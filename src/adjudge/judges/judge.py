@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, Self, TypeGuard, TypeVar, get_args
 
@@ -40,6 +41,7 @@ from adjudge.question.code_judge import make_function_input
 from adjudge.question.prompt import render_system
 from adjudge.question.question import Answer, Part, Question
 from adjudge.question.reply import make_undecided, read_reply
+from adjudge.question.reply_object import read_object
 from adjudge.question.reply_style import ADJUDGE_FORM, ReplyStyle, check_reader
 from adjudge.question.token import make_token
 from adjudge.result import JudgeResult
@@ -344,14 +346,15 @@ class _Call:
     def _advise(self, answer: Answer, reply: Reply, token: str | None) -> Answer:
         """Add to the answer what may help where the reply has no token at all.
 
-        Not where it has a wrong one: the content may have talked the model out of the right one, and to go without is
-        no remedy.
+        Going without helps where the reply could be read without it: an object, alone or behind prose. Not where it has
+        a wrong one: the content may have talked the model out of the right one, and to go without is no remedy.
         """
         text = reply.text or ""
         if answer.because != "unparseable" or token is None or '"token"' in text:
             return answer
         remedies = []
-        if text.lstrip().removeprefix("```json").removeprefix("```").lstrip().startswith("{"):
+        with suppress(ReplyError):
+            read_object(text, None)
             remedies.append("for a model that never copies it: --no-token (token=False in Python)")
         if isinstance(self.model, FunctionModel):
             remedies.append(f"{self.model.name} was given the prompt; to judge in code, {self.model.in_code}")

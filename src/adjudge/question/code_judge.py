@@ -16,6 +16,7 @@ from typing import Any
 from adjudge.errors import ReplyError, ShapeError
 from adjudge.formats.extent import MOST_WRITTEN, find_excess
 from adjudge.formats.json import MOST_DEPTH
+from adjudge.formats.text import show
 from adjudge.models.model import FunctionIdentity, FunctionInput, Reply
 from adjudge.question.question import Answer, Part, Question
 from adjudge.question.reply_object import read_value
@@ -135,11 +136,15 @@ def read_returned(reply: Reply, question: Question, function: FunctionIdentity) 
     try:
         return question.answer(members, question)
     except ReplyError as error:
-        if error.because != "off_scale" or question.rubric is None:
+        if error.because not in ("off_scale", "missing_criterion") or question.rubric is None:
             raise
-        # A model was told the scale, and whoever wrote a function perhaps not.
-        remedy = describe_scale_remedy(members, question.rubric)
-        raise ReplyError("off_scale", f"{error.detail}{remedy}") from None
+        # A model was told the scale and the criteria, and whoever wrote a function perhaps not.
+        if error.because == "off_scale":
+            remedy = describe_scale_remedy(members, question.rubric)
+        else:
+            names = ", ".join(show(criterion.name) for criterion in question.open_criteria)
+            remedy = f"; return one score for each criterion, by its name: {names}"
+        raise ReplyError(error.because, f"{error.detail}{remedy}") from None
 
 
 # ------------------------------------------------------------------ results and instances in the form of a reply

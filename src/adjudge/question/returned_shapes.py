@@ -116,8 +116,9 @@ def _make_entry(name: object, value: Any, question: Question, rubric: Rubric) ->
     verdict = _read_verdict(value, question)
     score = verdict.get("score", verdict.get("passed"))
     if score is None:
-        why = f": {verdict['reasoning']}" if verdict["reasoning"] else ""
-        raise ReplyError("unparseable", f"the function returned a score of None, so it judged nothing{why}")
+        why = f" ({verdict['reasoning']})" if verdict["reasoning"] else ""
+        remedy = "return a number where the content should count, 0 where it fails"
+        raise ReplyError("unparseable", f"the function returned a score of None{why}, so it judged nothing; {remedy}")
     low, high = rubric.scale
     if isinstance(score, bool):
         score = high if score else low

@@ -10,7 +10,7 @@ Source: N. Calderon, R. Reichart and R. Dror, "The Alternative Annotator Test fo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -34,6 +34,9 @@ LEAST_ITEMS = 30
 """The fewest items of an annotator; a t test of fewer is not valid."""
 
 LEAST_ANNOTATORS = 3
+
+_MOST_NAMED = 3
+"""The most annotators that a sentence names."""
 
 WANTED_ITEMS = 50
 """With fewer items the test seldom passes, however good the judge is."""
@@ -127,11 +130,10 @@ def make_alternative_test(
     people = _read_people(judged, ratings, closeness)
     testable = {name: items for name, items in people.items() if len(items) >= least_items}
     if not testable:
-        most = max(map(len, people.values()), default=0)
-        raise UsageError(
-            f"an annotator needs {least_items} items that somebody else rated too, and the most is {most}; "
-            "have more items rated by two people"
-        )
+        needs = f"an annotator needs {least_items} items that somebody else rated too"
+        if not people:
+            raise UsageError(f"{needs}, and nobody rated any; have {least_items} items rated by two people")
+        raise UsageError(f"{needs}; {_list_missing(people, least_items)}")
     measure = _measure_share if closeness == "accuracy" else _measure_distance
     compared = {name: _compare(name, rated, judged, ratings, measure) for name, rated in testable.items()}
     p_values = [_test(advantage, epsilon) for _, _, advantage in compared.values()]
@@ -150,6 +152,7 @@ def make_alternative_test(
         )
     )
     items = {at for rated in people.values() for at in rated}
+    left_out = {name: rated for name, rated in people.items() if name not in testable}
     rate = sum(test.rejected for test in tests) / len(tests)
     return AlternativeTest(
         passed=rate >= 0.5,
@@ -159,11 +162,11 @@ def make_alternative_test(
         q=q,
         closeness=closeness,
         annotators=tests,
-        annotators_left_out=tuple(name for name in people if name not in testable),
+        annotators_left_out=tuple(left_out),
         items=len(items),
         items_left_out=len(ratings) - len(items),
         undecided=sum(judged[at] is None for at in items),
-        notes=tuple(_write_notes(tests, items)),
+        notes=tuple(_write_notes(tests, items, left_out, least_items)),
     )
 
 
@@ -241,8 +244,27 @@ def _measure_distance(label: Category, others: Sequence[Category]) -> float:
     return -math.sqrt(math.fsum((float(label) - float(other or 0)) ** 2 for other in others) / len(others))
 
 
-def _write_notes(tests: Sequence[AnnotatorTest], items: set[int]) -> list[str]:
+def _list_missing(people: Mapping[str, Sequence[int]], least_items: int) -> str:
+    """List how many items each of these people lacks, those who lack fewest first."""
+    ordered = sorted(people.items(), key=lambda named: len(named[1]), reverse=True)
+    clauses = [
+        f"{show(name)} has {len(rated)}, so label {least_items - len(rated)} more"
+        for name, rated in ordered[:_MOST_NAMED]
+    ]
+    others = len(ordered) - len(clauses)
+    return "; ".join(clauses + ([f"{others:,} more people have no more than that"] if others else []))
+
+
+def _write_notes(
+    tests: Sequence[AnnotatorTest], items: set[int], left_out: Mapping[str, Sequence[int]], least_items: int
+) -> list[str]:
     notes = []
+    if left_out:
+        who = "1 annotator is" if len(left_out) == 1 else f"{len(left_out):,} annotators are"
+        notes.append(
+            f"{who} left out, with fewer than {least_items} items that somebody else rated too: "
+            f"{_list_missing(left_out, least_items)}"
+        )
     if len(tests) < LEAST_ANNOTATORS:
         notes.append(f"{len(tests)} annotators were compared; ask at least {LEAST_ANNOTATORS} for a firm answer")
     if len(items) < WANTED_ITEMS:

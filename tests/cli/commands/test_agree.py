@@ -86,6 +86,43 @@ def test_a_judge_is_measured_in_one_sentence_and_its_tables(judged: Line):
     assert "27 judge wrong, 3 people disagree" in ran.out
 
 
+def test_one_coefficient_is_shown_and_cases_are_told_from_people(judged: Line):
+    """Kappa, and not the others of the same question; the labels of two people are no cases."""
+    ran = judged("agree", "measured", "--labels", "labels.jsonl", "--alternative")
+    after = ran.out.partition("Agreement beyond chance")[2].splitlines()
+
+    assert [row.split("  ")[0] for row in after[2:4]] == [
+        "Cohen's kappa",
+        "1 is complete agreement, 0 is what chance brings.",
+    ]
+    assert "2 people labelled 450 cases; 450 of them are settled." in ran.out
+    assert "it wins over 2 of 2 people" in ran.out
+
+
+def test_one_heap_that_is_nearly_all_has_the_coefficient_that_says_something(judged: Line):
+    """Kappa is low where nearly all answers are good, however often the judge is right; AC1 is shown in its place."""
+    labels = load_labels("labels.jsonl")
+    bad = {label.case for label in labels if not label.value}
+    some = [label for label in labels if label.case not in bad or label.case in sorted(bad)[:10]]
+    shown = judged("agree", "measured", "--labels", keep(some)).out
+
+    assert "Gwet's AC1" in shown
+    assert "kappa" not in shown
+
+
+def test_who_labelled_too_few_is_told_how_many_are_missing(judged: Line):
+    """Of 30 that the alternative annotator test needs, a second person has 27."""
+    raters: dict[str, list[Label]] = {}
+    for label in load_labels("labels.jsonl"):
+        raters.setdefault(label.rater, []).append(label)
+    ran = judged(
+        "agree", "measured", "--alternative", "--labels", keep([*raters["annotator-1"], *raters["annotator-2"][:27]])
+    )
+
+    assert "'annotator-1' has 27, so label 3 more" in ran.out
+    assert "'annotator-2' has 27, so label 3 more" in ran.out
+
+
 def test_a_drawn_sample_gives_an_interval_that_holds(judged: Line):
     """With 240 random labels the interval contains what all labels say, and the judge's own rate is outside."""
     ran = judged("agree", "measured", "--labels", draw(240), "--labels-are", "random", "--json")

@@ -63,6 +63,30 @@ def test_what_is_not_applied_is_said_with_the_reason_and_not_run(line: Line):
     assert not Path("ran").exists()
 
 
+def test_what_is_not_applied_is_said_before_anybody_is_asked(line: Line):
+    """So that it can be stopped before it costs something."""
+    Path("asked.py").write_text(
+        "import sys\n\n\ndef say(content):\n    print('asked', file=sys.stderr)\n    return True\n", encoding="utf-8"
+    )
+    write({"providerOutput": "Paris.", "assert": [{"type": "llm-rubric", "value": "Is right."}, CODE]})
+    ran = line("run", "suite.json", "--from", "promptfoo", "--judge", "python:asked:say", "--out", "R")
+
+    assert ran.status == 0
+    assert ran.err.count("asked") == 1
+    assert ran.err.index("assertion 'javascript' not applied") < ran.err.index("asked")
+
+
+@pytest.mark.parametrize("kind", ["promptfoo", "openai-evals"])
+def test_a_suite_from_standard_input_is_refused_with_the_remedy(line: Line, kind: str):
+    """What is not applied could be said at the end only, when everything was asked and paid."""
+    ran = judge(line, kind=kind, path="-")
+
+    assert ran.status == 2
+    assert f"--from {kind} reads its suite twice" in ran.err
+    assert "write it to a file and name that" in ran.err
+    assert not Path("R").exists()
+
+
 def test_a_test_whose_assertions_were_all_dropped_does_not_pass(line: Line):
     """It has no criteria, so the run refuses it, and says what was not applied."""
     write({"providerOutput": "Paris.", "assert": [CODE]})

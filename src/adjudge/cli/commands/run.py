@@ -84,7 +84,7 @@ def run_data(
     DATA is a file: .jsonl, .csv, .tsv, .json, .yaml, .parquet; lines and tables may be .gz; - is standard input.
 
     --case-criteria and --criteria-field let DATA bring the criteria of its cases: for suites you wrote. A suite read
-    with --from promptfoo or openai-evals always does so; the end of the output lists what was not applied.
+    from a file with --from promptfoo or openai-evals always does so; what is not applied is listed first.
 
     With --pairs each content is {"a": ..., "b": ...}, and the judge is asked in both orders which is better.
 
@@ -121,8 +121,10 @@ def run_data(
     _check_estimate(estimating, resume=options.resume)
     batch = read_batch([options.out], batching, resume=options.resume)
     _check_pairs(pairing, criteria)
-    listed = fields.kind in SUITES and data != "-"
-    dataset = open_suite(data, fields, rubric, case_criteria) if listed else open_counted(data, fields, case_criteria)
+    if fields.kind in SUITES:
+        dataset = open_suite(data, fields, rubric, case_criteria)
+    else:
+        dataset = open_counted(data, fields, case_criteria)
     chosen = choose(make_panel(judging), configuration, rubric)
     drawn = {"repeat": options.repeat, "sample": options.sample, "seed": options.seed, "prices": configuration.prices}
     on_conflict: Any = pairing.on_conflict or "tie"
@@ -154,7 +156,6 @@ def run_data(
         dataset=dataset,
         request=request,
         suite=fields.kind,
-        listed=listed,
     )
     return session.run()
 
@@ -173,8 +174,14 @@ def open_suite(
 ) -> Dataset:
     """Open a suite of another tool, and list what cannot be judged before anybody is asked; the rest runs.
 
-    Where nothing of it can be, it is opened as it is, so that the run says why.
+    Where nothing of it can be, it is opened as it is, so that the run says why. Raises ``UsageError`` for standard
+    input: it can be read once, and nobody may be asked, and paid, before what is not applied is said.
     """
+    if data == "-":
+        raise UsageError(
+            f"--from {fields.kind} reads its suite twice, first to list what is not applied, and standard input can be "
+            "read once; write it to a file and name that"
+        )
     skipping = replace(fields, on_bad_row="skip")
     suite = open_from_options(data, skipping, case_criteria=case_criteria, check_ids=False)
     judged = unjudged = 0
@@ -273,14 +280,13 @@ class RunSession:
     request: MeasureRequest
     """The request by which its judge is measured."""
     suite: str | None = None
-    listed: bool = False
-    """True if it was said before the run what cannot be judged."""
+    """The tool whose suite it is, of which it was said before the run what is not applied."""
 
     def _note_end(self, done: Run | None) -> None:
         """Say what models retire, and what was not applied: also where it ends with an error, it may be why."""
         if done is not None:
             _note_retirements(done)
-        if not self.listed:
+        if self.suite not in SUITES:
             report_notes(self.dataset)
 
     def run(self) -> int:
