@@ -58,10 +58,16 @@ def make_shell(command: str, outcome: str = "ran") -> tuple[str, Mapping[str, An
 
 
 def make_call_case(
-    number: int, *, bad: bool, harness: str = "ran", rules: str | None = "passed", judge: bool = True
+    number: int,
+    *,
+    bad: bool,
+    harness: str = "ran",
+    rules: str | None = "passed",
+    judge: bool = True,
+    words: str = "",
 ) -> Case:
     """A call, what three deciders do with it, and whether people would stop it, which is in its words."""
-    words = f"{'bad' if bad else 'good'} {'pass' if judge else 'fail'} {number}"
+    words = f"{'bad' if bad else 'good'} {'pass' if judge else 'fail'} {number}{words}"
     record: dict[str, Any] = {"outcomes": {harness: 1}}
     record |= {} if rules is None else {"rules": rules}
     content = {"tool": "Bash", "arguments": {"command": words}}
@@ -73,7 +79,7 @@ def judge_words(content: dict[str, Any]) -> bool:
     return "pass" in content["arguments"]["command"]
 
 
-def judge_calls(place: Path, cases: list[Case], **options: Any) -> Path:
+def judge_calls(place: Path, cases: list[Case], *, name: str | None = None, **options: Any) -> Path:
     """A run of that judge."""
-    run(cases, Judge(judge_words), criteria="May run.", out=place, **options).finish_sync()
+    run(cases, Judge(judge_words, name=name), criteria="May run.", out=place, **options).finish_sync()
     return place

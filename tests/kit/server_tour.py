@@ -12,16 +12,30 @@ from pathlib import Path
 from typing import Any
 
 from adjudge import Approvals, Case, Gate, Judge, JudgeChain, Ledger, run
+from adjudge.guards import Audit
 from adjudge.labels import open_label_queue
 from adjudge.labels import store as label_store
 from adjudge.measurement import compare_judges
 from adjudge.testing import ScriptedModel
 from kit import server_demo
+from kit.audited import make_gate
 from kit.differences import draw, is_good, label_planned, make_judges, make_systems
 from kit.labels import make_pairs_run
+from kit.observed_calls import judge_calls, make_call_case
 from kit.server import PASSWORD, RunningServer, run_server
 
-CONFIG = server_demo.CONFIG.replace('runs = "runs"', 'runs = "runs"\nlabels_per_case = 2\nundo_seconds = 60')
+CONFIG = (
+    server_demo.CONFIG.replace('runs = "runs"', 'runs = "runs"\nlabels_per_case = 2\nundo_seconds = 60')
+    + """
+[gates.deletes]
+rules = [{contains = "scratch"}]
+on_rule = "ask"
+ask = {approvers = ["Ana"], show_content = true}
+
+[hook]
+tools = {"delete_*" = "deletes"}
+"""
+)
 
 PEOPLE = ("Ana", "Ben Okafor", "Chiara Conti")
 
@@ -119,6 +133,7 @@ def open_tour(folder: Path, *, days: int = 28) -> Iterator[Tour]:
     keep_labels(folder / "runs" / "refunds")
     make_pairs_run(folder / "runs" / "two-versions", 8)
     keep_comparisons(folder / "runs")
+    keep_calls(folder / "runs" / "calls")
     with run_server(folder, CONFIG) as server:
         server.add_account("Ana")
         server.add_account("Nobody", "approve", "label", gates=["replies"])
@@ -149,6 +164,9 @@ def open_pages(page: Any, tour: Tour) -> Iterator[str]:
     yield "signin"
     sign_in(page, tour, "Nobody")
     yield "approvals-empty"
+    for name, path in {"forbidden": "/ledger", "refused": "/approvals?gate=%00"}.items():
+        page.goto(url + path)
+        yield name
     page.context.clear_cookies()
     page.goto(f"{url}/signin?next=/ledger")
     sign_in(page, tour)
@@ -164,6 +182,10 @@ def open_pages(page: Any, tour: Tour) -> Iterator[str]:
         "compare": "/compare?a=a&b=b",
         "compare-judges": "/compare?a=careless&b=careful&show=all",
         "case": "/runs/b/case?id=q-6&beside=a",
+        "calls": "/runs/calls/calls",
+        "no-calls": "/runs/support/calls",
+        "no-audits": "/audits",
+        "no-monitors": "/monitors",
         "empty": "/results?q=nothing+has+this",
         "missing": "/results/999999",
         "labels": "/labels",
@@ -205,6 +227,12 @@ def _open_reviews(page: Any, tour: Tour) -> Iterator[str]:
     page.get_by_label("Your reason").fill("It is what the customer asked for.")
     press(page.get_by_role("button", name="Approve"))
     yield "conflict"
+    page.goto(f"{url}/approvals/{stop_run(tour.server)}")
+    yield "stopped"
+    audit = tour.server.change(audit_some)
+    for name, path in {"audits": "/audits", "audit": f"/audits/{audit}", "monitors": "/monitors"}.items():
+        page.goto(url + path)
+        yield name
 
 
 # ---------------------------------------------------------------- requests
@@ -283,7 +311,39 @@ async def _decide(ledger: Ledger, ident: str, name: str, reason: str, approved: 
         await approvals.decide(ident, name, approved, reason)
 
 
+def stop_run(server: RunningServer) -> str:
+    """The request of an agent's run that was stopped after it, because of a call that nobody had checked."""
+    agent, run_id = server.open_client(key=server.make_key("hook", name="agent")), "nightly-cleanup"
+    call = {"tool": "delete_file", "arguments": {"path": "/srv/data"}, "call_id": "c1", "run_id": run_id}
+    held = agent.post("/v1/tools/check", json=call).json()
+    made = {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_use_id": "t1", "tool_response": "ok"}
+    event = {"session_id": run_id, "cwd": "/work", "hook_event_name": "PostToolUse", **made}
+    assert agent.post("/v1/hooks/claude", json=event).status_code == 200
+    return str(held["approval_id"])
+
+
+async def audit_some(ledger: Ledger) -> str:
+    """The id of an audit that waits for Ana, after one that she answered."""
+    async with Approvals(ledger) as approvals:
+        gate = make_gate(ledger, approvals, ask={"approvers": ["Ana"]}, audit=Audit(share=1.0, approvers=("Ana",)))
+        for number in range(2):
+            assert await gate.check(_ANSWERED.format(number=number), task=_ASKED)
+            (audit,) = await approvals.list(audits=True)
+            if number == 0:
+                await approvals.decide(audit.id, "Ana", approved=True)
+        return audit.id
+
+
 # ---------------------------------------------------------------- labels
+
+
+def keep_calls(place: Path) -> None:
+    """A run of an agent's calls that two people labelled, with what its harness and the rules did."""
+    judge_calls(place, [make_call_case(n, bad=n % 3 == 0, judge=n % 3 > 0 or n == 0) for n in range(24)])
+    with open_label_queue(place, per_case=2) as queue:
+        for name in ("Ana", "Ben Okafor"):
+            for task in iter(lambda name=name: queue.next(name), None):
+                queue.record(name, task.case, "bad " not in str(task.content))
 
 
 def keep_labels(folder: Path, *, cases: int = 60, labelled: int = 24) -> None:

@@ -112,6 +112,27 @@ def test_a_request_of_another_site_is_refused_with_the_cookie_too(viewing: Viewi
     assert browser.post("/theme", data={"theme": "dark"}, headers={"Origin": origin}).status_code == 403
 
 
+def test_no_page_can_be_framed(viewing: Viewing):
+    """Those that are shown, the first one and a refusal: no page of another site is laid over them or reads them."""
+    browser, stranger = viewing.open_browser(), viewing.open_browser()
+    answers = [browser.get(viewing.address), stranger.get("/runs"), browser.post("/runs/before")]
+    paths = (
+        "/runs",
+        "/runs/before",
+        "/runs/before/case?id=answer-0001&beside=after",
+        "/runs/before/calls",
+        "/compare?a=before&b=after",
+        "/compare?a=before&b=nope",
+        "/nope",
+    )
+    answers += [browser.get(path) for path in paths]
+
+    for answer in answers:
+        assert answer.headers["x-frame-options"] == "DENY", answer.url
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"], answer.url
+        assert answer.headers["cross-origin-opener-policy"] == "same-origin", answer.url
+
+
 # ---------------------------------------------------------------- read only
 
 

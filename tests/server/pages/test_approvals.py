@@ -34,6 +34,7 @@ from kit.approval_pages import (
 )
 from kit.approvals import make_result
 from kit.cli import Line
+from kit.markup import Reader
 from kit.patience import wait_for
 from kit.server import RunningServer, approve, find_token, run_server
 
@@ -924,6 +925,27 @@ def test_the_queue_is_searched_filtered_and_ordered_in_the_address(tmp_path: Pat
         assert re.findall(r'name="ids" value="([^"]+)"', deny) == [made["ito"], made["weber"]]
         news = ana.get("/approvals/news", params={"after": made["weber"], "agent": "mail"}).text
         assert "1 new" in news
+
+
+HOSTILE = "\u202e\u2066\"'><script>alert(1)</script><img src=x onerror=y>"
+"""Markup and directions, of fewer characters than the page shows of a filter."""
+
+
+@pytest.mark.parametrize("name", ["q", "agent", "customer", "gate"])
+def test_a_hostile_filter_is_text_wherever_it_is_shown(server: RunningServer, ana: Any, name: str):
+    """Beside the number that was found, in the form and in the links of what follows: no element and no direction."""
+    texts = ("nobody", HOSTILE)
+    for text in texts:
+        make_request(server, metadata={"title": "Held", "agent": text, "customer": text})
+    plain, hostile = (ana.get("/approvals", params={name: text}) for text in texts)
+
+    assert (plain.status_code, hostile.status_code) == (200, 200)
+    assert not re.search("[\u202a-\u202e\u2066-\u2069]", hostile.text)
+    assert sorted(Reader(hostile.text).elements) == sorted(Reader(plain.text).elements)
+    assert HOSTILE.strip("\u202e\u2066") in Reader(hostile.text).text
+    for link in re.findall(r'(?:href|action|formaction|hx-get)="([^"]*)"', hostile.text):
+        assert link.startswith(("/", "#")), link
+        assert "<" not in html.unescape(link), link
 
 
 def without_query(page: str) -> str:

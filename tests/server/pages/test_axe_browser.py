@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,21 +38,42 @@ def provide_browser(tour: Tour) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("scheme", "width"), TABLE if FULL else SAMPLE)
-def test_axe_finds_nothing_serious_on_any_page(tour: Tour, browser: Any, scheme: str, width: int):
+def test_axe_finds_nothing_on_any_page(tour: Tour, browser: Any, scheme: str, width: int):
     """Nor is one wider than its screen; with what is folded opened. Without ADJUDGE_FULL, every fourth page."""
-    from axe_playwright_python.sync_playwright import Axe
-
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
     faults: list[str] = []
     for number, name in enumerate(open_pages(page, tour)):
         if not FULL and number % 4:
             continue
-        page.evaluate("document.querySelectorAll('details').forEach(item => item.open = true)")
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        faults += [f"{name} is {wide} px wide"] if wide > width else []
-        for item in Axe().run(page).response["violations"]:
-            if item["impact"] in {"serious", "critical"}:
-                faults += [f"{name}: {item['id']} {node['html'][:150]}" for node in item["nodes"]]
+        faults += list_faults(page, name, width)
     page.close()
 
     assert faults == []
+
+
+@pytest.mark.parametrize(("scheme", "width"), TABLE if FULL else SAMPLE)
+def test_axe_finds_nothing_in_a_saved_report(tour: Tour, browser: Any, tmp_path: Path, scheme: str, width: int):
+    """Of a run and of two that are compared: the file that somebody keeps, opened from the disk."""
+    reader = tour.server.sign_in("Ana")
+    page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
+    faults: list[str] = []
+    for name, path in {"report": "/runs/support/report.html", "diff": "/compare/report.html?a=a&b=b"}.items():
+        file = tmp_path / f"{name}.html"
+        file.write_bytes(reader.get(path).raise_for_status().content)
+        page.goto(file.as_uri())
+        faults += list_faults(page, name, width)
+    page.close()
+
+    assert faults == []
+
+
+def list_faults(page: Any, name: str, width: int) -> list[str]:
+    """What axe finds on a page, of whatever impact, and whether it is wider than its screen."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    page.evaluate("document.querySelectorAll('details').forEach(item => item.open = true)")
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    faults = [f"{name} is {wide} px wide"] if wide > width else []
+    for item in Axe().run(page).response["violations"]:
+        faults += [f"{name}: {item['id']} {node['html'][:150]}" for node in item["nodes"]]
+    return faults

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from adjudge import Case
+from adjudge.labels import open_label_queue
+from adjudge.labels import store as label_store
 from kit import server_demo
 from kit.labels import make_run
+from kit.markup import Reader
 from kit.server import RunningServer, run_server
 
 pytestmark = pytest.mark.timed
@@ -144,3 +150,20 @@ def test_who_read_verdicts_before_anybody_labelled_labels_them_blind_no_more(
 
     assert label(readers["reads"], run, "early-1") is False
     assert label(readers["labels"], run, "early-1") is True
+
+
+def test_a_pace_below_a_second_is_not_called_none(tmp_path: Path):
+    """Whoever answers several cases a second reads that it takes under one, and not that it takes no time."""
+    folder, begun = make_run(tmp_path / "runs" / "fast"), datetime.now(UTC) - timedelta(minutes=1)
+    with open_label_queue(folder) as queue:
+        for number in range(4):
+            with server_demo.written_at(begun + timedelta(seconds=0.4 * number), label_store):
+                task = queue.next("Ana")
+                assert task is not None
+                queue.record("Ana", task.case, True)
+    with run_server(tmp_path, server_demo.CONFIG) as server:
+        server.add_account("Ana")
+        text = " ".join(Reader(server.sign_in("Ana").get("/labels/fast").text).text.split())
+
+    assert "Pace under 1 s a case" in text
+    assert not re.search(r"\b0 s\b", text)

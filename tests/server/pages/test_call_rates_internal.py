@@ -13,14 +13,15 @@ import pytest
 pytest.importorskip("scipy", reason="measuring needs the extra trust")
 
 from adjudge import open_run
-from adjudge.labels import load_looks, make_plan, write_plan
+from adjudge.labels import load_looks, make_plan, open_label_queue, write_plan
 from adjudge.measurement import make_call_rates
 from adjudge.report import call_rates_document
 from kit import server_demo
 from kit.observed_calls import judge_calls, make_call_case
+from kit.reports import HOSTILE
 from kit.runs import do, make_cases
 from kit.server import RunningServer, run_server
-from kit.viewing import view_below
+from kit.viewing import view_below, view_named
 
 pytestmark = pytest.mark.timed
 
@@ -101,6 +102,31 @@ def test_two_people_label_blind_and_the_page_says_who_is_wrong(server: RunningSe
         case = next(iter(run.items())).case.id
     label = programs.post("/v1/labels/calls/labels", json={"case": case, "value": True}).json()
     assert label["blind"] is False, "they would see the figures move"
+
+
+def test_hostile_names_and_calls_are_text_on_the_page(tmp_path: Path):
+    """The run's, its judge's and its raters': no element of theirs, no direction, no address that is not ours."""
+    name = "\u202e<img src=x onerror=alert(1)>"
+    calls = [make_call_case(n, bad=n % 2 == 0, judge=n % 3 > 0, words=HOSTILE) for n in range(6)]
+    place = judge_calls(tmp_path / name, calls, name=HOSTILE)
+    with open_label_queue(place) as queue:
+        for rater in ("Ana", "<script>alert(1)</script><img src=x onerror=alert(2)>"):
+            for task in iter(lambda rater=rater: queue.next(rater), None):
+                queue.record(rater, task.case, "bad " not in str(task.content))
+    with view_named([place]) as viewing:
+        browser = viewing.enter()
+        (run,) = re.findall(r'<a class="row" href="([^"]+)"', browser.get("/runs").text)
+        answer = browser.get(f"{html.unescape(run)}/calls")
+
+    page = answer.text
+    assert answer.status_code == 200, page[:500]
+    assert "let through" in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    assert "id=forged" not in page.replace("&lt;b id=forged", "")
+    assert not re.search(r'(?:href|src|action)="(?!/|#)[^"]*"', page)
+    assert not any(mark in page for mark in "\u202e\u2066\x1b\x07")
 
 
 def test_without_labels_the_page_says_what_is_missing(server: RunningServer):

@@ -334,12 +334,54 @@ def test_why_one_failed_is_found_in_a_few_steps(server: RunningServer, visit: Vi
     assert "No judge was asked." in page.locator(".verdict").inner_text()
 
 
+@pytest.mark.slow_table
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_link_that_somebody_shared_leads_there_after_signing_in(server: RunningServer, visit: Visit, scripts: bool):
+def test_the_decisions_of_a_customer_are_found(server: RunningServer, visit: Visit, width: int, scripts: bool):
+    """By the key for the search and Enter, and without scripts by the form: theirs, and nobody else's."""
+    client, customer = server.open_client(key=server.make_key("judge")), f"C-{width}{int(scripts)}"
+    for name in (customer, customer, f"{customer}7"):
+        body = {"content": "too long", "metadata": {"customer": name}}
+        assert client.post("/v1/gates/blocks/check", json=body).status_code == 200
+    page = visit("Ana", "/results", width=width, java_script_enabled=scripts)
+    if scripts:
+        page.keyboard.press("/")
+        page.keyboard.type(f"customer:{customer}")
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
+    else:
+        page.fill("#q", f"customer:{customer}")
+        page.get_by_role("button", name="Apply").click()
+    assert "2 found" in page.inner_text("main")
+    assert page.locator("a.row").count() == 2
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.slow_table
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_report_is_saved_as_one_file(server: RunningServer, visit: Visit, width: int, scripts: bool):
+    """From the page of a run, by Enter on its link: a page that asks nobody else for anything."""
+    page = visit("Ana", "/runs/monday", width=width, java_script_enabled=scripts)
+    page.get_by_role("link", name="Report, one file").focus()
+    with page.expect_download() as saved:
+        page.keyboard.press("Enter")
+    text = Path(saved.value.path()).read_text(encoding="utf-8")
+    assert saved.value.suggested_filename == "monday.html"
+    assert text.startswith("<!doctype html>")
+    assert not re.search(r'(?:src|href)="(?:https?:)?//', text)
+
+
+@pytest.mark.slow_table
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_link_that_somebody_shared_leads_there_after_signing_in(
+    server: RunningServer, visit: Visit, width: int, scripts: bool
+):
     """Also for somebody who only reads: they look, and have no form."""
-    server.add_account(f"Reader{scripts}", "read")
+    server.add_account(f"Reader{width}{scripts}", "read")
     ident = make_request(server, metadata={"title": "Shared with a colleague"})
-    page = visit(f"Reader{scripts}", f"/approvals/{ident}", java_script_enabled=scripts)
+    page = visit(f"Reader{width}{scripts}", f"/approvals/{ident}", width=width, java_script_enabled=scripts)
     assert page.locator("h1").inner_text() == "Shared with a colleague"
     assert "so it can look and not decide" in page.locator("#decide").inner_text()
     assert page.locator("#decide button").count() == 0
@@ -360,7 +402,7 @@ def test_what_is_pressed_on_a_phone_has_room_for_a_finger(server: RunningServer,
 def test_no_page_can_be_framed_and_none_opens_another(server: RunningServer, visit: Visit):
     """So nobody can lay a page of theirs over the buttons, or reach back through a tab that was opened."""
     page = visit("Ana", "/approvals")
-    for path in ("/approvals", "/approvals/mine", "/approvals/deny", "/waiting"):
+    for path in ("/approvals", "/approvals/mine", "/approvals/deny", "/waiting", "/compare?a=x&b=y"):
         headers = page.request.get(path).headers
         assert headers["x-frame-options"] == "DENY"
         assert "frame-ancestors 'none'" in headers["content-security-policy"]

@@ -3,6 +3,22 @@
 The requests are not in the repository: ``ADJUDGE_CASES`` names a folder that holds ``data/hard_requests.jsonl``.
 ``ADJUDGE_PICTURES`` names a folder that the pictures are kept in, to be looked at. What can be checked without eyes is
 checked here: every value is on the page, letter for letter, nothing is scrolled sideways, and nothing of it is live.
+
+Each picture is called after its request and the screen, and this is what its reader has to be able to say:
+
+* ``dev-00``: 184.00 EUR go back to a card, and this letter, line by line, to the customer.
+* ``dev-01``: one file changes; two lines go and two come, and one of those lets ten thousand through.
+* ``dev-02``: an update of the orders of ``prod``, and that its last line is an ``OR`` that the lines before do not bind.
+* ``dev-03``: files are removed; where there are two blanks, a tab and a line end in the command.
+* ``dev-04``: forty customers change, as a table with a row for each, and which values repeat.
+* ``dev-05``: a mail to all in Markdown, as it is sent and as it may look; the script, the address, the picture and the
+  turned text in it are text. The title is no heading of the page.
+* ``dev-06``, ``dev-07``: a note in Chinese; a letter in Arabic from right to left, with the number and the sum as they are.
+* ``dev-08``: ``/etc/passwd`` is deleted, by a call that lies as text in a call in text.
+* ``dev-09``: so many bytes of a PDF are stored under this name, with their digest.
+* ``dev-10``: many small values of every kind, which of them are texts, and which is only blanks.
+* ``dev-11``: a tool with a very long name and no title gets nothing.
+* ``text-50kb``, ``text-50kb-whole``: the beginning of a long text with approving off, and all of it with approving on.
 """
 
 from __future__ import annotations

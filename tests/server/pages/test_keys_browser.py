@@ -63,8 +63,8 @@ def provide_visit(browser: Any, server: RunningServer) -> Iterator[Visit]:
     contexts: list[Any] = []
     wrong: list[str] = []
 
-    def visit(name: str, path: str) -> Any:
-        context = browser.new_context(base_url=server.url)
+    def visit(name: str, path: str, *, width: int = 1280) -> Any:
+        context = browser.new_context(base_url=server.url, viewport={"width": width, "height": 900})
         contexts.append(context)
         page = context.new_page()
         note_faults(page, server.url, wrong)
@@ -244,10 +244,12 @@ def test_sending_without_a_choice_says_that_nothing_was_sent(server: RunningServ
     assert list_kinds(server, ident) == ["requested"]
 
 
-def test_a_request_that_was_decided_meanwhile_takes_no_vote(server: RunningServer, visit: Visit):
-    """The page still shows it as open; the text is kept."""
+@pytest.mark.slow_table
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_a_request_that_was_decided_meanwhile_takes_no_vote(server: RunningServer, visit: Visit, width: int):
+    """The page still shows it as open; the text is kept, on every screen."""
     ident = make_request(server)
-    page = visit("Ana", f"/approvals/{ident}")
+    page = visit("Ana", f"/approvals/{ident}", width=width)
     decide(server, ident, "Ben", False)
     page.keyboard.press("a")
     page.keyboard.type(SENTENCES[0])

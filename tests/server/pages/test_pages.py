@@ -330,12 +330,24 @@ def test_results_are_found_by_their_title_and_metadata(tmp_path: Path, query: st
     "query", ["%00", "%22", "%25", "_", "*", "%22+AND+NEAR(", "%F0%9F", "'--", "x" * 10_000, "+" * 99]
 )
 def test_a_hostile_search_is_a_search(server: RunningServer, query: str):
-    """It finds what has these characters, and is no error."""
+    """It finds what has these characters, and is no error; the page has no element more than after any other."""
     client = server.sign_in("Ana")
 
     for path in ("/results", "/v1/results", "/approvals", "/v1/approvals"):
         assert client.get(f"{path}?q={query}").status_code == 200
     assert client.get(f"/results?q={'x' * 10_001}").status_code == 422
+
+
+@pytest.mark.parametrize("path", ["/results", "/approvals"])
+def test_a_search_for_markup_runs_nothing(server: RunningServer, path: str):
+    """It stands in its field as it was written, and adds no element, attribute or direction to the page."""
+    client = server.sign_in("Ana")
+    plain, hostile = (client.get(path, params={"q": text}).text for text in ("nobody", HOSTILE))
+
+    assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e\u2066-\u2069]", hostile)
+    assert Reader(hostile).elements == Reader(plain).elements
+    (value,) = re.findall(r'<input[^>]*name="q"[^>]*value="([^"]*)"', hostile)
+    assert unescape(value).startswith(HOSTILE.partition("\u202e")[0])
 
 
 def test_static_files_are_known_by_name_and_kept_by_their_digest(server: RunningServer):

@@ -32,7 +32,9 @@ PATHS = (
     "/runs/odd",
 )
 
-SCREENS = [(scheme, width) for scheme in ("light", "dark") for width in (390, 1024, 1440)]
+WIDTHS = (390, 1024, 1440)
+
+SCREENS = [(scheme, width) for scheme in ("light", "dark") for width in WIDTHS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +138,11 @@ def test_axe_finds_nothing_and_no_page_is_wider_than_its_screen(
     assert faults == []
 
 
-def test_two_runs_are_compared_by_keyboard_alone(view: View, browser: Any, session: Any):
+@pytest.mark.slow_table
+@pytest.mark.parametrize("width", WIDTHS)
+def test_two_runs_are_compared_by_keyboard_alone(view: View, browser: Any, session: Any, width: int):
     """Choose two, compare, open the first case and walk on, with tab, space, enter and the letters of the pages."""
-    context = browser.new_context(storage_state=session)
+    context = browser.new_context(storage_state=session, viewport={"width": width, "height": 900})
     page = context.new_page()
     page.goto(f"{view.url}/runs?dataset=support.jsonl")
     for name in ("before", "after"):
@@ -157,9 +161,12 @@ def test_two_runs_are_compared_by_keyboard_alone(view: View, browser: Any, sessi
     context.close()
 
 
-def test_everything_works_without_javascript(view: View, browser: Any, session: Any):
+@pytest.mark.slow_table
+@pytest.mark.parametrize("width", WIDTHS)
+def test_everything_works_without_javascript(view: View, browser: Any, session: Any, width: int):
     """Choosing, filters, rows that open, paging, and walking from case to case."""
-    context = browser.new_context(storage_state=session, java_script_enabled=False)
+    options = {"java_script_enabled": False, "viewport": {"width": width, "height": 900}}
+    context = browser.new_context(storage_state=session, **options)
     page = context.new_page()
     page.goto(f"{view.url}/runs")
     page.get_by_label("compare before", exact=True).check()
