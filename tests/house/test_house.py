@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,12 @@ DEEPEST = 4
 NESTING = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 GENERIC = {"dict", "list", "tuple", "set", "frozenset", "type", "Mapping", "Sequence", "Iterable", "Callable"}
 
+QUESTION = re.compile(r"(``[^`]*``:)?[^\w`]*(what|whether|who|whom|whose|which|how|why|where|when)\b", re.IGNORECASE)
+"""The beginning of a text that asks, also after a name in code and a colon."""
+
+STATED = house.package_files()
+"""The files whose docstrings begin with a verb or a noun."""
+
 
 def count_lines(function: house.FunctionNode) -> int:
     """Lines of the body without the docstring; a signature may take as many as it has parameters."""
@@ -31,7 +37,7 @@ def count_lines(function: house.FunctionNode) -> int:
 
 
 def is_elif(parent: ast.AST, child: ast.AST) -> bool:
-    """Whether a child ``if`` is its parent's ``elif`` and so stands no deeper."""
+    """Return True if a child ``if`` is its parent's ``elif`` and so stands no deeper."""
     return isinstance(parent, ast.If) and isinstance(child, ast.If) and parent.orelse == [child]
 
 
@@ -142,6 +148,38 @@ def test_what_tests_share_is_in_the_kit():
     shared = [path for path in beside if path.name != "conftest.py" and path.parent.name != "own_process"]
 
     assert {path.parts[0] for path in shared} == {"kit", "typing"}
+
+
+def find_questions(nodes: Iterable[ast.AST]) -> list[ast.Constant]:
+    """Find the docstrings, those of attributes too, that begin as a question does."""
+    values = [node.value for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+    return [value for value in values if isinstance(value.value, str) and QUESTION.match(value.value)]
+
+
+@pytest.mark.no_cover
+def test_docstrings_begin_with_a_verb_or_a_noun():
+    """A function's says "Return", "Find" or "Write", and a value's names what the value is; neither asks."""
+    asking = [house.where(path, node) for path in STATED for node in find_questions(house.nodes(path))]
+
+    assert STATED
+    assert asking == []
+
+
+QUESTIONS = """'Whether.'
+class A:
+    'An A.'
+    b = 1
+    '``/``: how it ends.'
+    c: int
+    '``when`` as it was given.'
+    def d(self):
+        'Why not.'
+"""
+
+
+def test_the_search_for_questions_sees_attributes_too():
+    """And modules, classes and functions; a name in code is no word."""
+    assert [node.lineno for node in find_questions(ast.walk(ast.parse(QUESTIONS)))] == [1, 5, 9]
 
 
 @pytest.mark.no_cover

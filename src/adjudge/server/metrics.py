@@ -1,4 +1,4 @@
-"""``/metrics``: what the server does, in the form that Prometheus reads."""
+"""``/metrics``: the server's work, in the form that Prometheus reads."""
 
 from __future__ import annotations
 

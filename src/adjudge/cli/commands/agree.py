@@ -1,4 +1,4 @@
-"""``adjudge agree``: how far a judge can be trusted, measured against people."""
+"""``adjudge agree``: the trust that a judge deserves, measured against people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``adjudge approvals``: what people are asked, and what they decide, each as the operating system's user."""
+"""``adjudge approvals``: requests to people, and their decisions, each as the operating system's user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``adjudge cache``: what is in a cache of replies, why a request is found in it or not, and emptying it."""
+"""``adjudge cache``: the replies in a cache, the reason why a request is found in it or not, and emptying it."""
 
 from __future__ import annotations
 

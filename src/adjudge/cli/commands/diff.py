@@ -1,4 +1,4 @@
-"""``adjudge diff``: what changed between two runs, and whether that is to stop anything."""
+"""``adjudge diff``: the changes between two runs, and the decision to stop on them."""
 
 from __future__ import annotations
 

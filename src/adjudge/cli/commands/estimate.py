@@ -1,4 +1,4 @@
-"""``adjudge run --estimate``: what a run would ask and cost."""
+"""``adjudge run --estimate``: the questions that a run would ask, and their cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``adjudge monitor``: what the audits of gates show, and beginning anew after an alarm."""
+"""``adjudge monitor``: the results of the audits of gates, and beginning anew after an alarm."""
 
 from __future__ import annotations
 

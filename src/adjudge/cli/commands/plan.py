@@ -1,4 +1,4 @@
-"""``adjudge plan``: which cases of a run people label next, how many, and what their labels come to so far."""
+"""``adjudge plan``: the cases of a run that people label next, their number, and what their labels come to so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``adjudge redecide``: what a run would have come to under another policy; nobody is asked."""
+"""``adjudge redecide``: the results that a run would have had under another policy; nobody is asked."""
 
 from __future__ import annotations
 

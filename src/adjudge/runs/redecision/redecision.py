@@ -1,4 +1,4 @@
-"""``redecide``: what a run would have come to under another policy, from the replies it kept; nobody is asked.
+"""``redecide``: the results that a run would have had under another policy, from the replies it kept; nobody is asked.
 
 What a recorded judge or chain would have said, and what cannot be known of it, is decided in ``replay.py``; what a
 reply to an earlier question means for the new rubric, in ``question.py``.

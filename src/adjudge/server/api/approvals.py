@@ -1,4 +1,4 @@
-"""``/v1/approvals``: what people are asked, and what they decide."""
+"""``/v1/approvals``: the requests that people are asked about, and their decisions."""
 
 from __future__ import annotations
 

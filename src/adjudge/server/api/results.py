@@ -1,4 +1,4 @@
-"""``/v1/results``: what was judged and what gates did with it, newest first, and everything recorded about one."""
+"""``/v1/results``: judged contents and what gates did with them, newest first, and everything recorded about one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/runs/{run}/calls``: who lets what through, of the calls of a run; the same figures as ``adjudge calls rates``."""
+"""``/runs/{run}/calls``: errors in letting calls of a run through; the same figures as ``adjudge calls rates``."""
 
 from __future__ import annotations
 

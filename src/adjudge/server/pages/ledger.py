@@ -1,4 +1,4 @@
-"""``/ledger``: whether the record is as it was written, and one entry with all that it says."""
+"""``/ledger``: the check that the record is as it was written, and one entry with all that it says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/monitors``: whether the gates that are audited still let through what they promise."""
+"""``/monitors``: the check that the gates that are audited still let through what they promise."""
 
 from __future__ import annotations
 
