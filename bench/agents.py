@@ -132,7 +132,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered to an event."""
+    """The answer of a server to an event."""
 
     body: dict[str, Any] | None
     """``None`` where none answered."""
@@ -142,13 +142,13 @@ class Answer:
 
 @dataclass(slots=True)
 class Told:
-    """What agents and people were told, to be compared with the ledger."""
+    """The words that agents and people were told, to be compared with the ledger."""
 
     asked: int = 0
     held: set[str] = field(default_factory=set)
     """Names of calls that had to wait."""
     ran: Counter[str] = field(default_factory=Counter)
-    """How often each call ran."""
+    """The number of times that each call ran."""
     reported: set[str] = field(default_factory=set)
     """Calls whose report was answered with 200."""
     denied: set[str] = field(default_factory=set)
@@ -352,7 +352,7 @@ class Load:
 
 @dataclass(slots=True)
 class Record:
-    """What the ledger holds of the calls; each is named by its session and its id."""
+    """The ledger's record of the calls; each is named by its session and its id."""
 
     requests: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     """By call: the requests about it."""
@@ -382,7 +382,7 @@ class Record:
             self.unchecked.append(name_call(payload["run"], payload["call"]))
 
     def was_approved(self, call: str) -> bool:
-        """Whether people approved a call, or were not asked about it."""
+        """Return True if people approved a call, or were not asked about it."""
         return call not in self.requests or not self.approved.isdisjoint(self.requests[call])
 
     def list_perhaps_unmade(self) -> set[str]:
@@ -430,7 +430,7 @@ async def check(url: str, load: Load) -> list[str]:
 
 
 def list_unfinished(folder: Path) -> list[dict[str, Any]]:
-    """What ``adjudge ledger unfinished`` lists."""
+    """Return what ``adjudge ledger unfinished`` lists."""
     command = [sys.executable, *ADJUDGE, "ledger", "unfinished", "--json", "--at-work", "0"]
     done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long a server takes to say that it is well while ten hostile requests run, beside a server that is left alone.
+"""Measure how soon a server says that it is well while ten hostile requests run, beside a server that is left alone.
 
     python bench/busy.py                the requests of tests/server/test_busy.py, one kind after the other
     python bench/busy.py screen JSON    those whose name contains one of the words

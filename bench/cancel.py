@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What cancelled requests leave behind: 4,000 of them, each given up after 0 to 20 ms, then 60 that are not.
+"""Measure what cancelled requests leave behind: 4,000 of them, each given up after 0 to 20 ms, then 60 that are not.
 
 The model takes 10 ms, so some are cancelled while they wait for a place, some while they connect, some while they are
 answered, and some have their answer. Once with 10 connections for 20 judgements, once without a limit for 64. A
@@ -27,7 +27,7 @@ STORMS = {"10 connections": (20, 10), "no limit": (64, None)}
 
 
 async def storm(judge: Any, rubric: Any, count: int, in_flight: int) -> tuple[int, int]:
-    """How many of the judgements were cancelled, and how many were quicker."""
+    """Count the judgements that were cancelled, and those that were quicker."""
     source = random.Random(1)
     ended = {"cancelled": 0, "finished": 0}
     waiting = iter(range(count))

@@ -1,4 +1,4 @@
-"""What the drivers share. A driver is ``drivers/NAME_.py`` and calls ``main(peer, distribution, {variant: make})``.
+"""The shared part of drivers. A driver is ``drivers/NAME_.py`` and calls ``main(peer, distribution, {variant: make})``.
 
 ``make(ctx)`` returns ``J(judge=...)``, with an async function from an item to a verdict: True (passed), False (failed),
 None (no verdict) or the reason why there is none; or ``J(batch=...)``, with an async function that is handed all items,
@@ -81,11 +81,11 @@ _TOPICS = (
 
 
 PROMPT = f"You are a strict judge. Criterion: {CRITERION}"
-"""What libraries that take a prompt are given."""
+"""The prompt that libraries that take one are given."""
 
 
 class J(SimpleNamespace):
-    """What a driver makes: ``J(judge=async function, close=async function or None)``, or ``batch`` instead."""
+    """A driver's judge: ``J(judge=async function, close=async function or None)``, or ``batch`` instead."""
 
 
 class Answers(list[Any]):

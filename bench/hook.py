@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a coding agent waits for at each call: the installed hook with a server, without one, and the server's answer.
+"""Measure a coding agent's wait at each call: the installed hook with a server, without one, and the server's answer.
 
 20 calls in each round, one after the other, medians of 3 interleaved rounds, each by the command that ``adjudge hook
 install`` writes, started by a shell as a harness does. ``beside the server's answer`` is the command less one request
@@ -53,7 +53,7 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": str(common.BENCH.parent / "src")}
 
 
 def run_adjudge(folder: Path, *words: str) -> str:
-    """What a command of adjudge prints."""
+    """Return what a command of adjudge prints."""
     done = subprocess.run(
         [*ADJUDGE, *words], cwd=folder, env=ENVIRONMENT, check=True, stdout=subprocess.PIPE, text=True
     )

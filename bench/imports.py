@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What starting costs: ``import adjudge``, and ``adjudge --help``, over an interpreter that does nothing.
+"""Measure what starting costs: ``import adjudge``, and ``adjudge --help``, over an interpreter that does nothing.
 
 Wall time of fresh processes, interleaved, medians of 21; byte code is compiled beforehand. Targets: the import adds
 at most 60 ms, and the command line answers ``--help`` within 300 ms in all.

@@ -148,7 +148,7 @@ def end_writer(mark: str, process: subprocess.Popen[str], wanted: int) -> set[tu
 
 
 async def look(url: str) -> tuple[set[tuple[str, ...]], int, bool]:
-    """What a ledger holds of all processes, how many entries, and whether it verifies."""
+    """Find what a ledger holds of all processes, how many entries, and whether it verifies."""
     there: set[tuple[str, ...]] = set()
     async with Ledger(url) as ledger:
         async for entry in ledger.query(kind="run"):

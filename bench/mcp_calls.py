@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a guard of rules costs a call of an MCP tool: processor time, by the official client in this process.
+"""Measure what a guard of rules costs a call of an MCP tool: processor time, by the official client in this process.
 
 300 calls one after the other in each round, medians of 5 interleaved rounds: without a guard, with one, and one append
 to the same ledger. Target: the guard takes at most 2 ms more than the append of its decision.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether a judge that runs for long grows: 100,000 judgements, every one of different content, memory sampled.
+"""Measure whether a judge that runs for long grows: 100,000 judgements, every one of different content, memory sampled.
 
 Once over HTTP against the mock, once with a scripted model, results thrown away. The slope is that of a straight line
 through the second half of the samples, in bytes per judgement. Target: at most 16 bytes, which is 1.6 MB in 100,000;

@@ -90,7 +90,8 @@ async def judge_all(data: Path, out: Path, count: int) -> tuple[list[tuple[int, 
 
 
 def report(folder: Path) -> dict[str, Any]:
-    """What a page about the run takes: seconds, peak MB, its size, and whether it says how many cases there were."""
+    """Measure what a page about the run takes: seconds, peak MB, its size, and whether it says how many cases there
+    were."""
     page = folder / "report.html"
     started = time.monotonic()
     command = [sys.executable, "-c", REPORT, "report", str(folder), "--html", str(page)]

@@ -69,7 +69,7 @@ FAULTS = ("e429", "e500", "mal", "hang")
 
 
 class Settings:
-    """What the path of a request says about the run it belongs to."""
+    """The settings that the path of a request holds about the run it belongs to."""
 
     def __init__(self, text: str) -> None:
         said = dict(part.partition("-")[::2] for part in text.split("_"))
@@ -90,7 +90,7 @@ class Settings:
         return self.latency_s * math.exp(self.random.gauss(0, self.sigma))
 
     def draw_fault(self, item: bytes, attempt: int) -> str | None:
-        """What goes wrong with this attempt at this item, if anything."""
+        """Draw what goes wrong with this attempt at this item, if anything."""
         if not self.faults:
             return None
         digest = hashlib.blake2b(b"%s/%s/%d" % (self.seed, item, attempt), digest_size=8).digest()
@@ -128,7 +128,7 @@ class Run:
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
 
     def count(self) -> Json:
-        """What /stats answers."""
+        """Return what /stats answers."""
         span = self.marked_at - self.first_at
         shown = {name: value for name, value in vars(self).items() if isinstance(value, int)}
         mean = self.area / span if span else 0.0
@@ -191,7 +191,7 @@ def choose_scalar(schema: Json, kind: str, settings: Settings, name: str) -> Any
 
 
 def asks_grade(request: Json) -> bool:
-    """Whether the reply is to end with a line like ``GRADE: C``."""
+    """Return True if the reply is to end with a line like ``GRADE: C``."""
     return "GRADE:" in str(request["messages"][-1].get("content", ""))
 
 
@@ -398,7 +398,7 @@ class Connection(asyncio.Protocol):
 
 
 def answer_get(target: str) -> bytes:
-    """What the addresses beside the API say."""
+    """Return what the addresses beside the API say."""
     path, _, query = target.partition("?")
     name = query.removeprefix("run=")
     known: Mapping[str, Run] = {name: RUNS[name]} if name in RUNS else {}

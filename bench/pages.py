@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How quick the pages of a server are over a large ledger: 30,000 entries, 5,000 of them open requests for approval.
+"""Measure the pages of a server over a large ledger: 30,000 entries, 5,000 of them open requests for approval.
 
     python bench/pages.py                       a ledger in a SQLite file
     python bench/pages.py --postgres URL        in PostgreSQL; URL is of a server on which databases may be made

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How many labels a plan needs for plus or minus 3 points on recorded judges, beside people alone.
+"""Measure how many labels a plan needs for plus or minus 3 points on recorded judges, beside people alone.
 
 ``--data DIR`` holds ``triviaqa_judges.jsonl.gz`` (9 judges and people on answers to TriviaQA, MIT) and
 ``xstest_refusal_judged.jsonl.gz`` (XSTest refusals, CC-BY-4.0). For each row, the smallest number of labels is searched
@@ -130,7 +130,7 @@ def follow(sizes: Any, good: Any, labels: int, random: np.random.Generator) -> i
 
 
 def list_rows(folder: Path) -> list[tuple[str, str, str, tuple[str, ...], list[dict[str, Any]]]]:
-    """What is measured: a name, the data, a judge, the votes beside it, and the cases."""
+    """List what is measured: a name, the data, a judge, the votes beside it, and the cases."""
     trivia, refusals = read_triviaqa(folder), read_xstest(folder)
     judges = sorted({name for row in trivia for name in row["judges"]})
     rows = [(f"triviaqa, {name}", "triviaqa", name, (), trivia) for name in judges]

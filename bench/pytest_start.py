@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the pytest plugin costs a suite that does not judge: one test, started with the plugin and without.
+"""Measure what the pytest plugin costs a suite that does not judge: one test, started with the plugin and without.
 
 Wall time of fresh processes without other plugins, interleaved, the fastest of 21: what is looked for is a few
 milliseconds. Target: at most 1.05 times.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether reading stays linear, whatever a reply holds: hostile text of 50, 100, 200 and 400 KB.
+"""Check that reading stays linear, whatever a reply holds: hostile text of 50, 100, 200 and 400 KB.
 
 Every function that reads what a model or a content wrote is timed on every kind of text; doubling the text must not
 do much more than double the time. The exponent is that of time over length, fitted from 100 KB on: a reply of more
@@ -151,7 +151,7 @@ def fit(times: list[float]) -> float:
 
 
 def is_linear(seconds: float, exponent: float) -> bool:
-    """Whether a function met the target on a text."""
+    """Return True if a function met the target on a text."""
     return exponent <= MOST_EXPONENT and seconds <= MOST_SECONDS
 
 
@@ -167,7 +167,7 @@ STYLES = {
 
 
 def read_row(row: dict[str, Any], name: str) -> Any:
-    """What a recorded reply says under a reader, or ``None`` where it is refused."""
+    """Read what a recorded reply says under a reader, or ``None`` where it is refused."""
     offered = row["options"]
     scale = (offered["min"], offered["max"]) if isinstance(offered, dict) else None
     takes = name in {"label", "name", "ordered_models", "GRADE: C"}
@@ -178,7 +178,7 @@ def read_row(row: dict[str, Any], name: str) -> Any:
 
 
 def find_recorded(row: dict[str, Any]) -> Any:
-    """What the source's own parser read, in the words of the readers."""
+    """Find what the source's own parser read, in the words of the readers."""
     expected = row["expected"]
     if "verdict_name" in expected:
         return dict(zip(row["options"], ("first", "second"), strict=True)).get(expected["verdict_name"])

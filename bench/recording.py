@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What recording adds to a judgement: its duration, one at a time, and processor time, 64 in flight.
+"""Measure what recording adds to a judgement: its duration, one at a time, and processor time, 64 in flight.
 
 The same judge asks the mock with and without ``on_result=ledger.append``, and stands behind a gate with and without
 ``ledger=``. Both of a pair run in one process, one after the other, the first of them taking turns; what is compared is

@@ -34,7 +34,7 @@ def start(folder: Path, port: int, out: str, options: argparse.Namespace) -> sub
 
 
 def count_requests(port: int, out: str) -> int:
-    """What the mock has counted of a run."""
+    """Read what the mock has counted of a run."""
     return int(json.loads(common.get(f"http://127.0.0.1:{port}/stats?run={out}"))["requests"])
 
 
@@ -49,7 +49,7 @@ def read_places(folder: Path) -> set[int]:
 
 
 def list_results(folder: Path) -> list[Any]:
-    """What came out, without what differs from one judgement to the next."""
+    """List what came out, without what differs from one judgement to the next."""
     from adjudge import open_run
 
     return [(item.place, item.sample, item.subject, item.result.score) for item in open_run(folder).items()]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a run adds to judging: CPU per case of ``run`` beside ``evaluate_many``, which keeps nothing.
+"""Measure what a run adds to judging: CPU per case of ``run`` beside ``evaluate_many``, which keeps nothing.
 
 Over HTTP against the mock, zero latency, 64 in flight, 4,000 cases, one criterion, median of 5 interleaved rounds. The
 difference is what it costs to keep the case, the result and the reply on disk, durable against a kill. Target: at most

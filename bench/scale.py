@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a run on Ray costs and gains: cases per second, processor time per case and the wait for the first result.
+"""Measure what Ray costs and gains a run: cases per second, processor time per case and the wait for the first result.
 
 The local engine and Ray with 1, 2 and 4 actors, in turns, on this machine: once with a provider that takes 200 ms
 (what most judges are), once with a judge in code that computes for 20 ms (what no single process can do twice at a

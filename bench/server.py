@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a server does in a second: gates over HTTP with a ledger, beside a bare FastAPI endpoint.
+"""Measure what a server does in a second: gates over HTTP with a ledger, beside a bare FastAPI endpoint.
 
     python bench/server.py                      1, 64 and 512 connections, 3 rounds of 5 s each
     python bench/server.py --postgres URL       the ledger in PostgreSQL, and not in a SQLite file
@@ -121,7 +121,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What one target did in one round; times in ms, ``cpu`` for each answer, memory in MB."""
+    """The figures of one target in one round; times in ms, ``cpu`` for each answer, memory in MB."""
 
     rate: float
     cpu: float

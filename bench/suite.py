@@ -17,7 +17,7 @@ import common
 
 SOURCE = common.BENCH.parent / "src"
 ENVIRONMENTS = Path(os.environ.get("BENCH_VENVS") or common.BENCH / "venvs").resolve()
-"""Where setup.sh makes the environments."""
+"""The folder in which setup.sh makes the environments."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether the concurrency asked for is reached: judgements per second when the model takes 200 ms.
+"""Check that the concurrency asked for is reached: judgements per second when the model takes 200 ms.
 
 256 in flight, 2,560 judgements (ten whole rounds, 2.0 s at best), connections warm, median of 5 interleaved rounds.
 Target: at least 0.92 (aim: 0.96) of what the bare client reaches.

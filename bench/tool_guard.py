@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a guard adds to a gate: processor time and duration of one call's check, with a rule and a SQLite ledger.
+"""Measure what a guard adds to a gate: processor time and duration of a call's check, with a rule and a SQLite ledger.
 
 The same call is put to the gate alone and to a guard in front of it, in turns; both record. What is compared is the
 median of the differences. Target: at most 2 ms more for a call, one at a time.

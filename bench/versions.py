@@ -44,7 +44,7 @@ SIZES = {
     "run": 150,
     "append": 320,
 }
-"""What is measured, and how many of it one piece of work has."""
+"""The operations that are measured, and the number of them in one piece of work."""
 STARTS = {"import adjudge": ["-c", "import adjudge"], "adjudge --help": ["-m", "adjudge", "--help"]}
 BARE = "typer and rich, bare --help"
 
@@ -213,7 +213,7 @@ def measure_starts(pythons: dict[str, str], rounds: int) -> dict[str, dict[str, 
 
 
 def count_commands(python: str) -> int:
-    """How many commands adjudge has, groups and what is in them."""
+    """Count the commands that adjudge has, groups and what is in them."""
     code = "from adjudge.cli.app import app; from typer.main import get_command\n"
     code += "def names(c): return c.list_commands(None) if hasattr(c, 'list_commands') else ()\n"
     code += (

@@ -58,7 +58,7 @@ DOUBLE = Judge(ScriptedModel(score_by_words))
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    """What the agents work on; usually a folder beside the test."""
+    """Return the folder that the agents work on; usually one beside the test."""
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "greet.py").write_text("def greet():\n    return 'Hello.'\n")
     return tmp_path

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What libraries that judge say of 200 rows when their judge breaks on 54 of them.
+"""Find what libraries that judge say of 200 rows when their judge breaks on 54 of them.
 
     bench/setup.sh promptfoo inspect_ai deepeval pydantic_evals openevals autoevals guardrails
     python research/broken_replies.py
@@ -41,7 +41,7 @@ MODEL = "gpt-5-mini"
 
 
 def plan_row(number: int) -> str:
-    """What the judge does on a row; the kinds are spread over the rows, the same for everybody."""
+    """Plan what the judge does on a row; the kinds are spread over the rows, the same for everybody."""
     place = (number * 77) % ROWS  # 77 has no factor in common with 200, so every place is taken once
     if place < PASSING:
         return "pass"
@@ -271,7 +271,7 @@ TOOLS: dict[str, Callable[[str], dict[str, Any]]] = {
 
 
 def run_tool(name: str, url: str, venvs: Path) -> dict[str, Any]:
-    """What one library says, in a process of its own environment and an empty directory."""
+    """Find what one library says, in a process of its own environment and an empty directory."""
     python = sys.executable if name in ("adjudge", "promptfoo") else str(venvs / name / "bin" / "python")
     environment = os.environ | {"TOOL_HOME": str(venvs / name), "OPENAI_API_KEY": "sk-mock"}
     with tempfile.TemporaryDirectory() as folder:

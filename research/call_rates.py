@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How often the intervals of who lets what through contain the truth, on 2,000 calls of which every one is known.
+"""Measure how often the intervals of call rates contain the truth, on 2,000 calls of which every one is known.
 
 Each draw is a plan: its calls get the labels that are true, and the rates are compared with those of all calls. After
 30 draws the sessions of ``examples/observed-calls`` are made anew, and their calls collected and judged. The exit

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How often the lower limit of a certificate reaches a bar that the judge does not exceed: at one look, and at any.
+"""Measure how often a certificate's lower limit reaches a bar that the judge does not exceed: at one look, and at any.
 
 Each draw labels cases one after the other, of a judge whose share of right verdicts is exactly the bar, and looks
 after every fifth. The exit status is 1 when a limit for every look reaches the bar in more than 5 % of the draws, or a

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether intervals of differences hold for recorded systems and judges whose truth is known for every case.
+"""Check that intervals of differences hold for recorded systems and judges whose truth is known for every case.
 
 ``--data DIR`` holds ``triviaqa_judges.jsonl.gz`` (UMass-Meta-LLM-Eval/llm_eval): answers of exam takers to the same
 questions, nine judges and a label of people on each. Each pair of exam takers is two systems, judged by one judge; each

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether recorded judges come to their published figures: LLMBar pairs, both orders, Vanilla and CoT prompts.
+"""Check that recorded judges come to their published figures: LLMBar pairs, both orders, Vanilla and CoT prompts.
 
 ``--data DIR`` holds ``llmbar_items.jsonl.gz``, ``llmbar_pairwise.jsonl.gz`` and ``llmbar_expected.json`` (LLMBar by
 princeton-nlp, MIT). The items become cases and the recorded replies become recordings, one file for each judge and
@@ -43,7 +43,7 @@ from adjudge.judges.pair_summary import PairSummary, summarise_pairs
 READERS = {"Vanilla": "Output (a)", "CoT": "Output (a) is better"}
 CRITERIA = "Executes the instruction of the task honestly, precisely and closely; then: helpful, accurate, harmless."
 VOTES = {"first": "Output (a) is better.", "second": "Output (b) is better."}
-"""What to put in place of a reply that holds no verdict, for the vote that the source counts."""
+"""The text to put in place of a reply that holds no verdict, for the vote that the source counts."""
 MOST_WITHOUT = 0.02
 """The share of a row's replies that may hold no verdict and yet be counted by the source."""
 
@@ -110,7 +110,7 @@ def convert(data: Path, out: Path) -> tuple[Path, dict[Place, Path], dict[Place,
 
 
 def compare_all(cases: Path, recording: Path, prompt: str) -> dict[str, PairResult]:
-    """What a recorded judge says of the pairs it has replies to, by ``adjudge run --pairs``."""
+    """Find what a recorded judge says of the pairs it has replies to, by ``adjudge run --pairs``."""
     answered = {json.loads(line)["case"] for line in recording.read_text("utf-8").splitlines()}
     rows = [row for row in map(json.loads, cases.read_text("utf-8").splitlines()) if row["id"] in answered]
     own, folder = recording.with_name(f"pairs-{recording.name}"), recording.with_name("runs") / recording.stem
@@ -237,7 +237,7 @@ def check_all(data: Path, out: Path) -> None:
 
 
 def is_ours(row: Row) -> bool:
-    """Whether a row of the expected figures is of the prompts that are read here."""
+    """Return True if a row of the expected figures is of the prompts that are read here."""
     return row["prompt"] in READERS
 
 

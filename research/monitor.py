@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How often a gate's monitor raises a false alarm, and after how many audits it finds a promise that is broken.
+"""Measure how often a gate's monitor raises a false alarm, and after how many audits it finds a promise that is broken.
 
 Each draw answers audits one after the other, and the test of ``adjudge.trust.ShareTest`` is looked at after each. Some
 draws begin with 1,000 good audits, of which 2 % are bad: a judge that turns bad later. With ``--data DIR``, which holds

@@ -58,10 +58,10 @@ PEERS = (
     ("promptfoo", "eval"),
 )
 CLOSE = (BARE, *OURS, "autoevals")
-"""Who takes part in every round."""
+"""The libraries that take part in every round."""
 FEWER = {"deepeval": 4, "verdict": 4}
 NODE = ("promptfoo",)
-"""Whose memory is another process's, and cannot be followed."""
+"""The libraries whose memory is another process's, and cannot be followed."""
 """By what the number of judgements is divided."""
 
 Row = dict[str, Any]
@@ -212,7 +212,7 @@ def meet_faults(contenders: list[suite.Contender], port: int, count: int, seeds:
 
 
 def show_faults(found: list[tuple[str, Row, Row]]) -> Row:
-    """What became of every case, and how long it took."""
+    """Show what became of every case, and how long it took."""
     table, met, all_rows = [], True, []
     for name, free, hurt in found:
         if "failed" in free or "failed" in hurt:

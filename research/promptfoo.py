@@ -46,7 +46,7 @@ CRITERION = re.compile(r"^\d+\. (.+?): ", re.MULTILINE)
 
 
 def answer(request: Mapping[str, Any]) -> str:
-    """What the mock says: the same score to either, in the form that each asks for."""
+    """Return what the mock says: the same score to either, in the form that each asks for."""
     texts = [str(message.get("content", "")) for message in request["messages"]]
     found = MOOD.findall(texts[-1])
     score = float(found[-1]) if found else 1.0
@@ -95,7 +95,7 @@ def serve() -> Iterator[str]:
 
 
 def run_promptfoo(binary: Path, suite: Path, address: str) -> dict[str, Any]:
-    """What promptfoo says of each test of a suite, under the number of the test."""
+    """Find what promptfoo says of each test of a suite, under the number of the test."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "results.json"
         env = os.environ | QUIET | {"OPENAI_BASE_URL": address, "PROMPTFOO_CONFIG_DIR": folder}
@@ -135,7 +135,7 @@ def read_part(part: Mapping[str, Any] | None) -> bool | list[Any] | None:
 
 
 async def run_adjudge(suite: Path, address: str | None) -> tuple[dict[str, JudgeResult], dict[str, int]]:
-    """What adjudge says of each test, and what it did not apply."""
+    """Find what adjudge says of each test, and what it did not apply."""
     dataset = import_promptfoo(suite)
     judge = Judge(open_model(f"{address}#mock")) if address else Judge("rules")
     cases = [case for case in dataset if case.rubric is not None]
@@ -149,7 +149,8 @@ async def run_adjudge(suite: Path, address: str | None) -> tuple[dict[str, Judge
 def compare(
     theirs: Mapping[str, Any], ours: Mapping[str, JudgeResult], partial: Container[str] = ()
 ) -> tuple[int, list[str]]:
-    """How many verdicts were compared, and the differences in words; ``partial`` are tests not applied as a whole."""
+    """Count the verdicts that were compared, and the differences in words; ``partial`` are tests not applied as a
+    whole."""
     count, differences = 0, []
     for number, said in theirs.items():
         result = ours.get(number)
@@ -171,7 +172,7 @@ def compare(
 
 
 def read_passed(mine: CriterionResult) -> bool:
-    """Whether an assertion passes as promptfoo has it: one of weight 0 always does."""
+    """Return True if an assertion passes as promptfoo has it: one of weight 0 always does."""
     least = 0.7 if mine.threshold is None else mine.threshold
     return mine.weight == 0 or (mine.score or 0.0) >= least - 1e-9
 
@@ -182,7 +183,7 @@ def write_json(value: Any) -> str:
 
 
 def write_suite(said: Mapping[str, Any]) -> str:
-    """What promptfoo said of a suite, a line for each test."""
+    """Write what promptfoo said of a suite, a line for each test."""
     return "{\n" + ",\n".join(f"{json.dumps(number)}: {write_json(test)}" for number, test in said.items()) + "\n}"
 
 

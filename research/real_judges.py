@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether corrected rates hold for recorded judges: 200 labels, 500 draws, truth known for every case.
+"""Check that corrected rates hold for recorded judges: 200 labels, 500 draws, truth known for every case.
 
 ``--data DIR`` holds ``triviaqa_judges.jsonl.gz`` (UMass-Meta-LLM-Eval/llm_eval, 9 judges) and
 ``xstest_refusal_judged.jsonl.gz`` (paul-rottger/exaggerated-safety, GPT-4 and a string match; good is full compliance).
@@ -44,7 +44,7 @@ Array = np.ndarray
 
 @dataclass
 class Recorded:
-    """What one judge and people said of the same cases."""
+    """The verdicts of one judge and of people on the same cases."""
 
     name: str
     good: Array
@@ -135,7 +135,7 @@ def measure(judge: Recorded, labels: int, draws: int) -> dict[str, Any]:
 
 
 def is_internal(whole: Array, mine: Array) -> bool:
-    """Whether the program takes these random labels for what they are."""
+    """Return True if the program takes these random labels for what they are."""
     heaps = [
         Heap(
             verdict=verdict,  # type: ignore[arg-type]
@@ -170,7 +170,7 @@ def measure_groups(judge: Recorded, draws: int) -> dict[str, Any]:
 
 
 def is_internal_grouped(cases: Array, good: Array, labelled: Array) -> bool:
-    """Whether the program takes random questions for what they are."""
+    """Return True if the program takes random questions for what they are."""
     heaps = [
         Heap(
             verdict=verdict,  # type: ignore[arg-type]

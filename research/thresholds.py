@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether thresholds keep their promises, and are of use, for recorded judges whose truth is known for every case.
+"""Check that thresholds keep their promises, and are of use, for recorded judges whose truth is known for every case.
 
 ``--data DIR`` holds ``triviaqa_judges.jsonl.gz`` (UMass-Meta-LLM-Eval/llm_eval), ``rb2_scores_{base,criteria}_both_k8``
 (composo-ai/llm-judge-criteria-ensembling) and ``llmbar_{items,pairwise}`` (princeton-nlp/LLMBar), all ``.jsonl.gz``.
@@ -46,7 +46,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a judge and people said of the same cases."""
+    """The verdicts of a judge and of people on the same cases."""
 
     name: str
     score: Array
@@ -219,7 +219,7 @@ def read_cascades(folder: Path) -> Iterator[Recorded]:
 
 
 def measure(judge: Recorded, goal: Goal, draws: int) -> dict[str, Any]:
-    """How often a promise is refused and broken, and how much is released."""
+    """Measure how often a promise is refused and broken, and how much is released."""
     rng = np.random.default_rng(SEED)
     cases = len(judge.score)
     steps = make_threshold_steps(judge.score[~np.isnan(judge.score)].tolist())
@@ -268,7 +268,7 @@ def measure(judge: Recorded, goal: Goal, draws: int) -> dict[str, Any]:
 
 
 def measure_looks(judge: Recorded, every: int, draws: int, most: int = 500) -> dict[str, Any]:
-    """How often somebody who looks after so many labels each time certifies a threshold that breaks the promise.
+    """Measure how often somebody who looks after every so many labels certifies a threshold that breaks the promise.
 
     The promise is a little less than the risk of the tightest threshold, so that every threshold breaks it.
     """

@@ -1,4 +1,4 @@
-"""What scripts/fuzz feeds: real examples, how they are damaged, who reads them, and what a reader may not do.
+"""The inputs of scripts/fuzz: real examples, the damage to them, their readers, and what a reader may not do.
 
 Examples are those of the tests: transcripts, events of coding agents, conformance cases, and the files that a released
 version wrote. A JSON example is changed in its structure (members taken away, swapped, repeated, replaced by what a
@@ -64,7 +64,8 @@ from kit.tools import approval, candidate, review
 from kit.upgrade_files import LONG, open_desk, unpack
 
 Form = Literal["json", "lines", "text", "bytes"]
-"""How an example is damaged: as one JSON document, as lines of them, as text with lines, or as bytes alone."""
+"""The form in which an example is damaged: as one JSON document, as lines of them, as text with lines, or as bytes
+alone."""
 
 HOSTILE: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 0.5, 1.0, 1e308, -1e-300, 10**17, 10**400, float("nan"), float("inf"), "", " ", "1",
@@ -280,7 +281,7 @@ class Conversation:
         return Reply(text=self.reply.replace("{{token}}", request.token or ""))
 
     def answer(self, raw: bytes, ask: Callable[[Judge], Awaitable[Any]]) -> Any:
-        """What a question comes to when the model replies with the input."""
+        """Return what a question comes to when the model replies with the input."""
         self.reply = raw.decode("utf-8", "replace")
         return self.loop.run_until_complete(ask(self.judge))
 
@@ -300,7 +301,7 @@ class Conversation:
 
 
 def is_justified(reply: str) -> bool:
-    """Whether a strict reader, which is not ours, finds one object in a reply that passes both criteria."""
+    """Return True if a strict reader, which is not ours, finds one object in a reply that passes both criteria."""
 
     def refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({name for name, _ in pairs}) < len(pairs):
@@ -502,7 +503,7 @@ class Files:
         self.loop.run_until_complete(read())
 
     def list_rows(self) -> Iterator[Target]:
-        """What the databases hold as JSON, changed behind their back."""
+        """List what the databases hold as JSON, changed behind their back."""
         store, request = f"{MONDAY}/results.sqlite", f"id = '{self.request}'"
         yield self.make_row(store, "results", "body", lambda: self.read_run(self.folder))
         yield self.make_row(store, "cases", "body", lambda: self.read_run(self.folder))

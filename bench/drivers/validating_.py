@@ -68,7 +68,7 @@ def make_output() -> dict[str, Any]:
 
 
 def make_call(variant: str) -> Callable[[], Any]:
-    """What is timed; it returns something true when the output fits."""
+    """Make the call that is timed; it returns something true when the output fits."""
     output = make_output()
     if variant in ("kept", "call"):
         import jsonschema

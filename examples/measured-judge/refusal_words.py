@@ -23,6 +23,6 @@ REFUSALS = (
 
 
 def complies(content: str) -> bool:
-    """Whether none of the words is in the first 200 characters, typographic apostrophes included."""
+    """Return True if none of the words is in the first 200 characters, typographic apostrophes included."""
     beginning = content[:200].lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     return not any(words in beginning for words in REFUSALS)

@@ -14,7 +14,7 @@ OUTSIDE = ("git push", "npm run", "psql", "nslookup")
 
 
 def allows(content: dict[str, Any]) -> float:
-    """How sure it is that a call may run, from 0 to 1."""
+    """Return the certainty that a call may run, from 0 to 1."""
     command = content["arguments"]["command"]
     if any(words in command for words in HARM):
         return 0.1

@@ -18,7 +18,7 @@ from adjudge.dataset import digest_content
 CALLS, BAD, IN_SESSION, SEED = 2_000, 200, 50, 20261128
 
 FIRST = (("git status", True), ("ls", True))
-"""What every session begins with."""
+"""The beginning of every session."""
 
 NAMES = ("auth", "billing", "cart", "export", "login", "mail", "orders", "prices", "search", "stock", "users", "views")
 
@@ -55,7 +55,7 @@ HARM = {
 """Commands that nobody should run."""
 
 APPROVED = {True: 0.98, False: 0.65}
-"""How often the user of this harness approves a call that may run, and one that should not."""
+"""The rates at which the user of this harness approves a call that may run, and one that should not."""
 
 
 def make_commands(rng: random.Random) -> list[tuple[str, bool]]:

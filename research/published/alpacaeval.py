@@ -79,7 +79,7 @@ def compute_rate(wins: list[float]) -> float:
 
 
 def is_json(text: str) -> bool:
-    """Whether a text is JSON."""
+    """Return True if a text is JSON."""
     try:
         json.loads(text)
     except ValueError:

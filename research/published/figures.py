@@ -18,7 +18,7 @@ UNKNOWN = {"length_controlled_winrate"}
 """Published figures whose data were not published."""
 
 LIMIT = 0.003
-"""How far limits of a bootstrap may be apart whose random numbers were drawn by another recipe."""
+"""The distance that limits of a bootstrap may be apart whose random numbers were drawn by another recipe."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,16 +29,16 @@ class Comparison:
     expected: float | str
     computed: float | str | None
     published: bool
-    """Whether it was printed by the source; otherwise somebody recomputed it from the same rows."""
+    """True if it was printed by the source; otherwise somebody recomputed it from the same rows."""
 
     @property
     def is_limit(self) -> bool:
-        """Whether it is a limit of a seeded bootstrap."""
+        """Return True if it is a limit of a seeded bootstrap."""
         return "bootstrap95" in self.where
 
     @property
     def is_equal(self) -> bool:
-        """Whether both are equal to the last digit, or near for limits of a bootstrap."""
+        """Return True if both are equal to the last digit, or near for limits of a bootstrap."""
         if self.is_limit:
             return self.computed is not None and abs(float(self.computed) - float(self.expected)) <= LIMIT
         return self.computed == self.expected
@@ -82,7 +82,7 @@ def compare(expected: object, computed: object, where: str = "") -> Iterator[Com
 
 
 def name_row(row: object) -> str:
-    """What a row is about, in words."""
+    """Name what a row is about, in words."""
     if not isinstance(row, Mapping):
         return ""
     names = [str(value) for key, value in row.items() if isinstance(value, str) and len(value) < 60 and "/" not in key]

@@ -53,6 +53,6 @@ def vote(row: Row) -> int:
 
 
 def share(flags: Iterable[bool]) -> float:
-    """How many of some flags are true."""
+    """Return the share of some flags that are true."""
     given = list(flags)
     return trust.Share(count=sum(given), of=len(given)).rate or 0.0

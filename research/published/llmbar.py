@@ -32,7 +32,7 @@ def compute(expected: Row, data: Data) -> Row:
 
 
 def read(data: Data) -> Recorded:
-    """What was recorded; the verdict of Swap prompts is the synthesis, where there is one."""
+    """Read what was recorded; the verdict of Swap prompts is the synthesis, where there is one."""
     winners: dict[tuple[str, str], Winners] = {}
     rows = sorted(data.load_rows("llmbar_pairwise"), key=lambda row: row["phase"] == "synthesis")
     for row in rows:

@@ -68,7 +68,7 @@ def compute_row(rows: list[Row], expected: Row) -> Row:
 
 
 def compute_cost(row: Row, slot: str, k: int) -> float:
-    """What one example costs: its input once, and k of eight outputs."""
+    """Compute what one example costs: its input once, and k of eight outputs."""
     into, out = PRICES[slot]
     tokens = row["cost"]
     return (tokens[f"{slot}_input_tokens"] * into + tokens[f"{slot}_output_tokens"] * out * k / 8) / 1e6

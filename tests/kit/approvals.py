@@ -37,7 +37,7 @@ def with_nan(name: str) -> JudgeResult:
 
 
 def use(url: str, work: Any, **options: Any) -> Any:
-    """What an async function makes of approvals, which are closed afterwards."""
+    """Return what an async function makes of approvals, which are closed afterwards."""
 
     async def go() -> Any:
         async with Approvals(url, **options) as approvals:
@@ -47,7 +47,7 @@ def use(url: str, work: Any, **options: Any) -> Any:
 
 
 def ask(url: str, work: Any, *, result: Any = None, clock: Any = None, **options: Any) -> Any:
-    """What an async function makes of approvals and the id of a new request."""
+    """Return what an async function makes of approvals and the id of a new request."""
 
     async def go(approvals: Approvals) -> Any:
         ident = await approvals.request(make_result() if result is None else result, "Publish it?", **(WHO | options))
@@ -57,7 +57,7 @@ def ask(url: str, work: Any, *, result: Any = None, clock: Any = None, **options
 
 
 async def try_to(approvals: Approvals, ident: str, by: str, approved: bool, reason: str = "") -> str:
-    """What became of a decision: the status after it, or why it was refused."""
+    """Return what became of a decision: the status after it, or why it was refused."""
     try:
         return (await approvals.decide(ident, by, approved, reason)).status
     except DecisionRefused as error:
@@ -77,7 +77,7 @@ def summarise(entry: Entry) -> tuple[str, Any, Any]:
 
 
 def count_kinds(entries: Iterable[Entry]) -> dict[str, Counter[str]]:
-    """How many entries of each kind there are of each request; of votes, only those that counted."""
+    """Count the entries of each kind for each request; of votes, only those that counted."""
     counts: dict[str, Counter[str]] = {}
     for entry in entries:
         payload = entry.payload or {}
@@ -93,7 +93,7 @@ def start(action: str, url: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 def main() -> None:
-    """What the process of ``start`` runs."""
+    """Run the process of ``start``."""
     action, url, *arguments = sys.argv[1:]
     asyncio.run(ACTIONS[action](url, *arguments))
 

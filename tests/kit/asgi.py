@@ -23,7 +23,7 @@ BODY = b'{"say": "a secret"}'
 
 
 async def all_at_once(works: Iterable[Awaitable[Reply]]) -> list[Reply]:
-    """What all of them are answered."""
+    """Return what all of them are answered."""
 
     async def wait(work: Awaitable[Reply]) -> Reply:
         return await work
@@ -53,7 +53,7 @@ class Counter:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What a client was answered."""
+    """The answer that a client got."""
 
     status: int
     body: bytes
@@ -126,7 +126,7 @@ class Shop:
 
 
 def run(url: str, work: Any, *, clock: Any = None, **options: Any) -> Any:
-    """What an async function makes of a shop."""
+    """Return what an async function makes of a shop."""
 
     async def go() -> Any:
         more = {"clock": clock} if clock is not None else {}
@@ -148,7 +148,7 @@ def start(url: str, ident: str, count: int, *, kill: bool = False) -> subprocess
 
 
 def main() -> None:
-    """What the process of ``start`` runs."""
+    """Run the process of ``start``."""
     url, ident, count, kill = sys.argv[1:]
 
     async def end(scope: Any, receive: Any, send: Any) -> None:
@@ -210,7 +210,7 @@ def respond(*chunks: bytes, kind: str | None = "text/plain", headers: Iterable[A
 
 
 class Client:
-    """What a server would see of one request."""
+    """One request, as a server would see it."""
 
     def __init__(self, app: Any, *chunks: bytes, kind: str | None = JSON, headers: Any = (), **scope: Any) -> None:
         self.messages: list[Any] = []

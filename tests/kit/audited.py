@@ -47,7 +47,7 @@ def make_gate(ledger: Ledger, approvals: Approvals, judge: Any = None, **options
 
 
 def use(url: str, work: Callable[[Gate, Approvals], Awaitable[T]], judge: Any = None, **options: Any) -> T:
-    """What an async function makes of an audited gate and its approvals, which share a ledger."""
+    """Return what an async function makes of an audited gate and its approvals, which share a ledger."""
 
     async def go() -> T:
         async with Ledger(url) as ledger, Approvals(ledger, **options.pop("approvals", {})) as approvals:
@@ -78,7 +78,7 @@ def start_answering(url: str) -> subprocess.Popen[str]:
 
 
 def main() -> None:
-    """What the process of ``start_answering`` runs."""
+    """Run the process of ``start_answering``."""
     asyncio.run(_answer_lines(sys.argv[1]))
 
 

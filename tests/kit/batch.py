@@ -37,7 +37,7 @@ Fail = Callable[[str], tuple[int, dict[str, Any]] | None]
 
 
 def reply_to(prompt: str, model: str, system: str) -> str:
-    """What every model here says of the criteria in its system message.
+    """Return what every model here says of the criteria in its system message.
 
     ``good`` passes, ``bad`` fails, ``prose`` cannot be read until it is asked again. A model that is
     called ``mute`` says nothing that can be read.
@@ -71,7 +71,7 @@ class ServerJob:
     """The lines of its error file, where a provider has one."""
     fault: dict[str, Any] | None = None
     served: int = 0
-    """How often its results were fetched."""
+    """The number of times that its results were fetched."""
 
 
 @dataclass
@@ -80,51 +80,51 @@ class BatchServer:
 
     kind: str
     looks: int = 2
-    """How often a job is looked at before it has ended."""
+    """The number of times that a job is looked at before it has ended."""
     words: tuple[str, ...] = ()
     """Native words that it says on the way, in place of the usual ones."""
     fail: Fail = lambda _: None
     run_share: float = 1.0
     """The share of a job's requests that are run before it ends as ``end``."""
     end: str = ""
-    """How jobs end, natively; empty: as they do when nothing goes wrong."""
+    """The way in which jobs end, natively; empty: as they do when nothing goes wrong."""
     ends: list[str] = field(default_factory=list)
-    """How the first jobs end, one after the other; afterwards as ``end`` says."""
+    """The ways in which the first jobs end, one after the other; afterwards as ``end`` says."""
     shuffle: bool = True
     edit: Callable[[list[bytes]], list[bytes]] = list
-    """What becomes of the lines of a job's results."""
+    """The change to the lines of a job's results."""
     twice: bool = False
-    """Whether each result comes twice, the second time with another text."""
+    """True if each result comes twice, the second time with another text."""
     cut: int = 0
-    """How many times a file of results ends in the middle."""
+    """The number of times that a file of results ends in the middle."""
     refuse_creation: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     """Statuses with which the next creations are answered, with headers; nothing is created then."""
     lose_answers: int = 0
-    """How many creations happen, and are never answered."""
+    """The number of creations that happen, and are never answered."""
     hang_answers: int = 0
-    """How many creations happen, and are answered after ``release`` is set."""
+    """The number of creations that happen, and are answered after ``release`` is set."""
     stall: int = 0
-    """How many times results stop in the middle, until ``release`` is set."""
+    """The number of times that results stop in the middle, until ``release`` is set."""
     stalled: threading.Event = field(default_factory=threading.Event)
     gone: int = 0
     """Of how many jobs, from the first, the results were deleted, as providers do after some weeks."""
     lists: bool = True
     hides: int = 0
-    """How many of the newest jobs a list leaves out."""
+    """The number of newest jobs that a list leaves out."""
     bad_line: str = ""
     """A job with a line that holds this is refused: by failing (OpenAI), or when it is created (Gemini)."""
     most_queued: int | None = None
     """Requests that may be queued at once; a job that is more fails for it (OpenAI)."""
     page: int = 100
     oldest_first: bool = False
-    """Whether lists begin with the oldest job, as no document says."""
+    """True if lists begin with the oldest job, as no document says."""
     port: int = 0
     jobs: dict[str, ServerJob] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     run: Counter[str] = field(default_factory=Counter)
-    """How often each prompt was run by batch, and so is paid for."""
+    """The number of times that each prompt was run by batch, and so is paid for."""
     live: Counter[str] = field(default_factory=Counter)
-    """How often each prompt was asked live."""
+    """The number of times that each prompt was asked live."""
     creations: int = 0
     """Requests that would create a job, whatever they were answered."""
     created: threading.Event = field(default_factory=threading.Event)
@@ -134,7 +134,7 @@ class BatchServer:
     keys: list[str] = field(default_factory=list)
     """The headers of each request."""
     answers: list[tuple[str, Any]] = field(default_factory=list)
-    """What it answered about jobs: which shape, and the body."""
+    """The answers about jobs: their shape, and their body."""
     chance: random.Random = field(default_factory=lambda: random.Random(7))
 
     @property

@@ -52,7 +52,7 @@ class Reported(Words):
 
 
 def is_good(task: LabelTask) -> bool:
-    """What people say of the cases of ``make_cases``: that those are good which say so."""
+    """Return what people say of the cases of ``make_cases``: that those are good which say so."""
     return "good" in str(task.content)
 
 
@@ -165,7 +165,7 @@ def use_certified(
     certificate: Certificate | None = None,
     **options: Any,
 ) -> T:
-    """What an async function makes of a gate that demands a certificate, which is there unless it is ``None``."""
+    """Return what an async function makes of a gate that demands a certificate, which is there unless ``None``."""
     judge = Judge(Reported()) if judge is None else judge
     given = make_certificate_of(judge) if certificate is None else certificate
 

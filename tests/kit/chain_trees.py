@@ -18,7 +18,7 @@ COUNTED = ("consensus", "majority", "quorum")
 ENDINGS = ("tampering", "contradiction")
 
 SILENCES = tuple(reason for reason in REASONS if reason != "cancelled")
-"""What a judge can say of itself; only a chain says cancelled."""
+"""The reasons that a judge can give of itself; only a chain says cancelled."""
 
 
 @dataclass(frozen=True, kw_only=True)

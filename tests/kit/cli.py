@@ -25,7 +25,8 @@ from adjudge.config import judges as _local
 from kit.patience import HANG
 
 ESCAPES = "\x1b[31mred\x1b[0m\x1b]0;title\x07 \u202egnp.exe \u2066 \x00\x9b31m"
-"""What would colour, rename or reverse a terminal: escape sequences, direction marks, NUL and the C1 introducer."""
+"""The characters that would colour, rename or reverse a terminal: escape sequences, direction marks, NUL and the C1
+introducer."""
 
 HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that must not reach standard output or standard error; newline and tab may."""
@@ -49,7 +50,7 @@ ME = find_user()
 
 @dataclass(frozen=True)
 class Ran:
-    """What the command line did."""
+    """The output and exit status of the command line."""
 
     status: int
     out: str
@@ -130,7 +131,7 @@ def find_token(prompt: str) -> str:
 
 
 def find_content(prompt: str) -> str:
-    """What stands between the fences of the content."""
+    """Find what stands between the fences of the content."""
     block = re.search(r"<<content (\w{8})>>\n(.*)\n<<end content \1>>", prompt, re.DOTALL)
     assert block is not None, prompt
     return block[2]
@@ -156,7 +157,7 @@ def judge_words(prompt: str) -> str:
 
 
 at_once: list[int] = []
-"""How many calls of ``judge_slowly`` were under way, at each of them."""
+"""The numbers of calls of ``judge_slowly`` that were under way, at each of them."""
 _under_way: set[int] = set()
 
 
@@ -186,9 +187,9 @@ class Provider:
     nothing of a model), ``wait`` (for ``release``), or the status of an error."""
     headers: Mapping[str, str] = field(default_factory=lambda: {"Retry-After": "0"})
     models: tuple[str, ...] = ("small",)
-    """What it lists."""
+    """The models that it lists."""
     cards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What it says of single models, by their names."""
+    """The cards of single models, by their names."""
     port: int = 0
     bodies: list[Any] = field(default_factory=list)
     """The requests, in order."""
@@ -288,7 +289,7 @@ def serve(provider: Any = None, **options: Any) -> Iterator[Any]:
 
 
 def command(directory: Path) -> tuple[list[str], dict[str, str]]:
-    """What starts the command line as an installation does: a script outside the working directory; and where."""
+    """Return what starts the command line as installed: a script outside the working directory; and where."""
     spec = find_spec("adjudge")
     assert spec is not None
     assert spec.origin is not None
@@ -308,7 +309,7 @@ def start(directory: Path, *arguments: str, **options: Any) -> subprocess.Popen[
 
 
 def finish(process: subprocess.Popen[bytes], data: bytes = b"") -> Ran:
-    """What a process did."""
+    """Return what a process did."""
     out, err = process.communicate(data, timeout=HANG)
     return Ran(process.returncode, (out or b"").decode(), (err or b"").decode())
 

@@ -81,9 +81,9 @@ class Workplace:
     trusts_hooks: bool = True
     """Codex: skip the question whether its hooks are trusted."""
     prefix: tuple[str, ...] = ()
-    """What starts the program."""
+    """The words that start the program."""
     requests: list[dict[str, Any]] = field(default_factory=list)
-    """What the model was sent in the last session."""
+    """The requests that the model was sent in the last session."""
 
     @property
     def settings(self) -> Path:

@@ -1,4 +1,4 @@
-"""What a command line of the documentation is given: parsed by the program itself, and names looked up."""
+"""The arguments of a command line of the documentation: parsed by the program itself, and names looked up."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def read_names(blocks: Sequence[Block]) -> dict[str, set[str]]:
 
 
 def find_wrong(arguments: Sequence[str], names: Mapping[str, set[str]]) -> Iterator[str]:
-    """What the program would refuse in one command line: its form, and names that nothing has."""
+    """Find what the program would refuse in one command line: its form, and names that nothing has."""
     error, _, options = parse(arguments)
     if error:
         yield error
@@ -94,7 +94,7 @@ def find_wrong(arguments: Sequence[str], names: Mapping[str, set[str]]) -> Itera
 
 
 def is_rubric(value: str, configured: set[str]) -> bool:
-    """Whether a rubric can have this name: a file is named with its ending, and need not be here."""
+    """Return True if a rubric can have this name: a file is named with its ending, and need not be here."""
     if value in configured or value in PLACEHOLDERS or value.endswith((".yaml", ".yml", ".json", ".toml")):
         return True
     try:
@@ -105,6 +105,6 @@ def is_rubric(value: str, configured: set[str]) -> bool:
 
 
 def is_judge(value: str, configured: set[str]) -> bool:
-    """Whether a judge can have this name: a model's, one of the configuration, or the folder of a run."""
+    """Return True if a judge can have this name: a model's, one of the configuration, or the folder of a run."""
     is_model = ":" in value or value in ("rules", "SPEC")
     return is_model or value in configured or value in PLACEHOLDERS or "/" in value

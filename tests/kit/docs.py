@@ -25,7 +25,8 @@ from kit.patience import HANG
 LANGUAGES = {"", "console", "diff", "html", "js", "json", "jsonl", "mermaid", "python", "sh", "text", "toml", "yaml"}
 NOT_RUN = re.compile(r"# not run: \S")
 HIDDEN = re.compile(r"<!-- (?P<kind>reply|not run|file \S+): (?P<text>.*?)\s*-->")
-"""What a page says to the tests alone, above a block: why it is not run, what a model replies, a file that is there."""
+"""The comment that a page has for the tests alone, above a block: why it is not run, what a model replies, a file that
+is there."""
 OUTPUT = "example output"
 """The title of a block that shows what the block before it prints."""
 SHOWN_WHOLE = frozenset(["README.md", "docs/cli.md", "docs/index.md", "docs/quickstart.md", "docs/tour.md"])
@@ -56,12 +57,13 @@ PROGRAMS = frozenset(
         "wc",
     ]
 )
-"""What a block of shell may start in a test: nothing that installs, needs a network or never ends."""
+"""The programs that a block of shell may start in a test: nothing that installs, needs a network or never ends."""
 FENCE = re.compile(r" {0,3}(?P<ticks>`{3,})[ ]*(?P<language>[\w+-]*)(?P<rest>[^`]*)$")
 TITLE = re.compile(r'title="([^"]+)"')
 OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 SPECIAL = re.compile(r"[|&;<>$`*?]|^~")
-"""What a shell would read in a word; a quoted one that has it goes to the shell too, which is never wrong."""
+"""The characters that a shell would read in a word; a quoted one that has it goes to the shell too, which is never
+wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,22 +72,23 @@ class Block:
 
     page: Path
     line: int
-    """Where its first line stands on the page, from 1."""
+    """The place of its first line on the page, from 1."""
     language: str
     title: str | None
     """The file it is, from ``title="..."`` after the language; such a block is written before the next one runs."""
     text: str
     hidden: Mapping[str, str] = field(default_factory=dict)
-    """What the page says to the tests alone, by kind: ``not run`` (why), ``reply`` (JSON), ``file NAME`` (text)."""
+    """The comments of the page for the tests alone, by kind: ``not run`` (why), ``reply`` (JSON), ``file NAME`` (text).
+    """
 
     @property
     def runs(self) -> bool:
-        """Whether the block is executed: Python that does not begin with ``# not run: <reason>``."""
+        """Return True if the block is executed: Python that does not begin with ``# not run: <reason>``."""
         return self.language == "python" and NOT_RUN.match(self.text) is None
 
     @property
     def runs_in_shell(self) -> bool:
-        """Whether it is a block of shell that can run here: every program it starts is one that may be."""
+        """Return True if it is a block of shell that can run here: every program it starts is one that may be."""
         if self.language not in {"console", "sh"} or NOT_RUN.match(self.text) or "not run" in self.hidden:
             return False
         names = {command[0] for line in read_shell(self) for command in split_line(line) if command}
@@ -93,7 +96,7 @@ class Block:
 
     @property
     def replies(self) -> dict[str, Any]:
-        """What the model says in this block of each criterion: a score, or a score and a reason."""
+        """Return what the model says in this block of each criterion: a score, or a score and a reason."""
         return json.loads(self.hidden.get("reply", "{}"))
 
     @property
@@ -204,7 +207,7 @@ def run_python(block: Block, module: types.ModuleType, runner: asyncio.Runner) -
 
 
 def check_output(block: Block, printed: str) -> None:
-    """What a page shows as output is what was printed: each line, in order, but for spaces and where it has ``...``.
+    """Check that the output on a page was printed: each line, in order, but for spaces and where it has ``...``.
 
     On the pages of ``SHOWN_WHOLE`` nothing else was printed: what is left out there is a line of ``...`` alone. In a
     line ``...`` stands for what differs each time: times, ids, digests, ports and paths.
@@ -222,7 +225,7 @@ def check_output(block: Block, printed: str) -> None:
 
 
 def check_whole(block: Block, printed: list[str]) -> None:
-    """What a page shows is all that was printed."""
+    """Check that what a page shows is all that was printed."""
     lines = filter(None, (" ".join(line.split()) for line in block.text.splitlines()))
     pattern = "".join(
         r"(?:.*\n)*?" if line == "..." else ".*".join(map(re.escape, line.split("..."))) + r"\n" for line in lines
@@ -348,7 +351,7 @@ def find_main() -> Callable[[], object] | None:
 
 @cache
 def read_help(path: tuple[str, ...]) -> str:
-    """What ``adjudge PATH --help`` prints; empty where that is not a command."""
+    """Return what ``adjudge PATH --help`` prints; empty where that is not a command."""
     main, out = find_main(), io.StringIO()
     assert main is not None
     argv, sys.argv = sys.argv, ["adjudge", *path, "--help"]

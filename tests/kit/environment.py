@@ -1,4 +1,4 @@
-"""What the environment gives the tests: how much is run, what is there to run it with, and the shared cases."""
+"""The tests' environment: how much is run, what is there to run it with, and the shared cases."""
 
 from __future__ import annotations
 

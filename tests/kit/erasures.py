@@ -1,4 +1,4 @@
-"""What is kept about two customers, in every kind of place, for tests that delete what is about one of them."""
+"""The texts kept about two customers, in every kind of place, for tests that delete what is about one of them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Kept:
         return [path.name for path in self.files if any(form in path.read_bytes() for form in forms)]
 
     def forget(self, *, dry_run: bool = False, subject: str | None = None, **metadata: str) -> ForgetReport:
-        """What ``adjudge forget`` does in all of it."""
+        """Do what ``adjudge forget`` does in all of it."""
         choice = [f"{name}={value}" for name, value in metadata.items()]
         return asyncio.run(self._forget(subject, choice[0] if choice else None, dry_run=dry_run))
 
@@ -76,7 +76,7 @@ class Kept:
 
 
 def count(report: ForgetReport) -> dict[str, int]:
-    """How many texts a report says were deleted, by place."""
+    """Count the texts that a report says were deleted, by place."""
     return {each.place: each.count for each in report.deleted if each.count}
 
 

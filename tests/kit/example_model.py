@@ -73,7 +73,7 @@ def make_shell(directory: Path) -> dict[str, str]:
 
 
 def find_package() -> str:
-    """Where the package that these tests import is."""
+    """Find where the package that these tests import is."""
     import adjudge
 
     return str(Path(str(adjudge.__file__)).parents[1])

@@ -67,12 +67,12 @@ def gate(*seats: Any, **options: Any) -> Gate:
 
 
 def check(made: Gate, content: object = "The content.", **options: Any) -> Decision:
-    """What a gate decides, on a virtual clock."""
+    """Return what a gate decides, on a virtual clock."""
     return run_virtual(made.check(content, **options))
 
 
 def word(decision: Decision) -> tuple[str, str]:
-    """What was decided and by whom."""
+    """Return what was decided and by whom."""
     return ("pending" if decision.pending else "allowed" if decision.allowed else "blocked", decision.decided_by)
 
 

@@ -1,4 +1,4 @@
-"""How the cost of some work grows with its size: a ratio, which says the same on a fast machine and on a busy one."""
+"""The growth of the cost of work with its size: a ratio, which says the same on a fast machine and on a busy one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def measure_growth(work: Callable[[int], object], size: int) -> float:
-    """How many times as much processor time ``work`` takes at four times the size.
+    """Measure how many times as much processor time ``work`` takes at four times the size.
 
     About 4 where it is linear, 16 where it is quadratic. The least of three tries each, interleaved, with
     the garbage collector off: in a process that has run thousands of tests one collection takes longer than the work.

@@ -73,7 +73,7 @@ Reply = str | list[Call]
 
 @dataclass(frozen=True, kw_only=True)
 class Stop:
-    """Where a run of the framework stopped."""
+    """The place at which a run of the framework stopped."""
 
     is_held: bool
     """True if it waits for people."""
@@ -319,7 +319,7 @@ async def the_frameworks_word_is_no_answer_to_a_denial(framework: Framework, url
 
 @scenario
 async def an_approved_call_is_not_replayed(framework: Framework, url: str) -> None:
-    """What the framework kept is used a second time, after the call was made."""
+    """Use what the framework kept a second time, after the call was made."""
     async with open_shop(url) as shop:
         held = await hold(framework, shop)
         await shop.decide(True)
@@ -438,7 +438,7 @@ def break_store(url: str) -> None:
 
 @scenario
 async def a_store_that_is_down_stops_all_calls(framework: Framework, url: str) -> None:
-    """What cannot be looked up and recorded is not made."""
+    """Check that a call that cannot be looked up and recorded is not made."""
     break_store(url)
     async with open_shop(url) as shop:
         await run_and_ignore(framework, shop, [[shell("ls")], DONE])

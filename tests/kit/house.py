@@ -31,7 +31,7 @@ def repository_files() -> tuple[Path, ...]:
 
 
 def is_python(path: Path) -> bool:
-    """Whether a file is Python, by its suffix or, for a script, by its first line."""
+    """Return True if a file is Python, by its suffix or, for a script, by its first line."""
     if path.suffix == ".py":
         return True
     return not path.suffix and path.read_bytes()[:40].startswith(b"#!/usr/bin/env python3")
@@ -101,7 +101,7 @@ def functions(tree: Iterable[ast.AST]) -> list[FunctionNode]:
 
 
 def is_type_checking(node: ast.AST) -> bool:
-    """Whether a node is ``if TYPE_CHECKING:``."""
+    """Return True if a node is ``if TYPE_CHECKING:``."""
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
 

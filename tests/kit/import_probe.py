@@ -34,7 +34,7 @@ class Environment(os._Environ):
 
 
 def is_ours() -> bool:
-    """Whether package code, or the standard library on its behalf, is acting; an import is not an act of ours."""
+    """Return True if package code, or the standard library on its behalf, is acting; an import is no act of ours."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         name = frame.f_code.co_filename

@@ -33,7 +33,7 @@ class Seat:
         self.name = name
         self.delay = delay
         self.asked: list[float] = []
-        """When it was asked, on the loop's clock."""
+        """The times at which it was asked, on the loop's clock."""
         self.answered: list[float] = []
         self.cancelled = 0
         score = {"passed": 1.0, "failed": 0.0}.get(outcome)
@@ -110,7 +110,7 @@ def complaint(call: Any, *arguments: Any, **options: Any) -> str:
 
 
 def names(message: object, *parts: str) -> bool:
-    """Whether a message names the thing, the value and the remedy; its whole text is pinned in test_messages.py."""
+    """Return True if a message names thing, value and remedy; its whole text is pinned in test_messages.py."""
     missing = [part for part in parts if part not in str(message)]
     assert missing == [], f"{message} names no {missing}"
     return True

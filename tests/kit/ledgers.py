@@ -29,12 +29,12 @@ STORES = ("sqlite", "postgres")
 """The kinds of store that a ledger can have."""
 
 NO_PREV = "0" * 64
-"""What the genesis entry has where every other names the hash before it."""
+"""The value that the genesis entry has in place of the hash before it."""
 
 COLUMNS = ("seq", "id", "at", "kind", "subject", "payload", "payload_hash", "prev", "hash", "signature")
 
 SECRET = "Ada Lovelace lives at 12 St James's Square"
-"""What a ledger must not hold unless it was asked for."""
+"""The text that a ledger must not hold unless it was asked for."""
 
 
 def make_result(**changes: Any) -> JudgeResult:
@@ -105,7 +105,7 @@ def export(rows: list[Row], path: Path) -> Path:
 
 
 def run(url: str, work: Any, **options: Any) -> Any:
-    """What an async function makes of a ledger, which is closed afterwards."""
+    """Return what an async function makes of a ledger, which is closed afterwards."""
 
     async def use() -> Any:
         async with Ledger(url, **options) as ledger:
@@ -176,7 +176,7 @@ def start_appender(url: str, mark: str, *, count: int = 0, tasks: int = 8) -> su
 
 
 def main() -> None:
-    """What the process of ``start_appender`` runs."""
+    """Run the process of ``start_appender``."""
     url, mark, count, tasks = sys.argv[1:]
     asyncio.run(append_many(url, mark, int(count), int(tasks)))
 

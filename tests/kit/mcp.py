@@ -96,12 +96,12 @@ def open_client(server: Any, user: User | None = None, **options: Any) -> Any:
 
 
 def read_text(result: Any) -> str:
-    """What the model reads."""
+    """Read what the model reads."""
     return " ".join(block.text for block in result.content if block.type == "text")
 
 
 def use(work: Callable[[Shop], Awaitable[Any]], url: str | None = None, **options: Any) -> Any:
-    """What an async function makes of a shop."""
+    """Return what an async function makes of a shop."""
 
     async def go(url: str) -> Any:
         async with open_shop(url, **options) as shop:
@@ -147,7 +147,7 @@ def prepare(folder: Path, **more: Any) -> dict[str, Any]:
 
 
 def read_ran(settings: Mapping[str, Any]) -> list[str]:
-    """What the tools of a server were called with."""
+    """Read what the tools of a server were called with."""
     path = Path(settings["ran"])
     return path.read_text("utf-8").splitlines() if path.exists() else []
 

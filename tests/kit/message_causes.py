@@ -279,7 +279,7 @@ def ask_form(**reply: Any) -> JudgeResult:
 
 
 def tell_first(judge: Any, **options: Any) -> str:
-    """What a request says of the judge that was asked first."""
+    """Tell what a request says of the judge that was asked first."""
 
     async def ask(approvals: Approvals) -> str:
         terms = {"approvers": ["ana"], "first": judge, "content": "The content."} | options
@@ -310,7 +310,7 @@ def resume_another() -> str:
 
 
 def reject_rules(judge: Any, place: int, *rules: str, **options: Any) -> str:
-    """Why a prompt firewall rejected one of these rules."""
+    """Return why a prompt firewall rejected one of these rules."""
     verdict = run_virtual(PromptFirewall(judge, **options).check(rules))
     return next(item.reason for item in verdict.rejected if item.index == place)
 
@@ -321,7 +321,7 @@ def refuse_arguments(judge: Any) -> str:
 
 
 def change_payload() -> str:
-    """What a ledger's verification says of an entry that was written over."""
+    """Return what a ledger's verification says of an entry that was written over."""
     record("sqlite:///adjudge.db", {"n": 1})
     with connect("sqlite:///adjudge.db") as connection:
         connection.execute("DROP TRIGGER adjudge_ledger_no_update")
@@ -337,7 +337,7 @@ def compare_flipped(**options: Any) -> PairResult:
 
 
 def redecide_short(*panel: Any, before: str, **policy: Any) -> str:
-    """Why a redecision cannot say what would have been."""
+    """Return why a redecision cannot say what would have been."""
     judge = JudgeChain(list(panel), strategy=before, timeout=None) if len(panel) > 1 else panel[0]
     do(make_cases(1), judge, out="run")
     (reason,) = redecide("run", **policy).unknown_because
@@ -379,7 +379,7 @@ def break_rule(content: str) -> bool:
 
 
 def rule_message(rule: Any, content: str) -> str:
-    """What the first of these rules says of a content."""
+    """Return what the first of these rules says of a content."""
     return Rules([rule]).evaluate_sync(content)[0].message
 
 

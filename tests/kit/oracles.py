@@ -35,7 +35,7 @@ def ask(oracle: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
 
 
 def is_near(one: float, other: float) -> bool:
-    """Whether two numbers are equal to 1e-9."""
+    """Return True if two numbers are equal to 1e-9."""
     return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
 
 

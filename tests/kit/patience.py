@@ -1,4 +1,4 @@
-"""How long a test waits: until a condition holds, and no longer than it takes to be sure that something hangs."""
+"""The time that a test waits: until a condition holds, and no longer than it takes to be sure that something hangs."""
 
 from __future__ import annotations
 

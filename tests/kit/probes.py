@@ -34,7 +34,7 @@ def probed_with(tool: Any, judge: Any = None, **options: Any) -> ProbeResult:
 
 
 class Breaks:
-    """What a tool may do instead of answering."""
+    """The faults that a tool may have instead of answering."""
 
     def raises(self, value: Any) -> Any:
         raise ValueError(f"no {value['q']}")

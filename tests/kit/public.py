@@ -26,11 +26,11 @@ class Annotation:
     text: str
     """As it is written, where the names of aliases still stand."""
     module: str
-    """Where it is written, so what its names mean."""
+    """The place where it is written, so what its names mean."""
 
     @property
     def is_result(self) -> bool:
-        """Whether it is what a function returns."""
+        """Return True if it is what a function returns."""
         return self.place.endswith("return")
 
 
@@ -47,7 +47,7 @@ def read_stub(package: str) -> dict[str, str]:
 
 @cache
 def read_namespace(module: str) -> dict[str, object]:
-    """What the names in a module's annotations mean, those it imports for a type checker alone included."""
+    """Read what the names in a module's annotations mean, those it imports for a type checker alone included."""
     loaded: dict[str, object] = dict(vars(importlib.import_module(module)))
     for statement in house.parse(house.modules()[module]).body:
         if isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING":
@@ -117,7 +117,7 @@ def _walk_class(address: str, value: type) -> Iterator[Annotation]:
 
 
 def _read_hint(name: str, text: object, namespace: dict[str, object]) -> object:
-    """What one annotation of a class means; alone, since those of its bases stand in other modules."""
+    """Read what one annotation of a class means; alone, since those of its bases stand in other modules."""
     alone = type("Alone", (), {"__annotations__": {name: text}})
     return typing.get_type_hints(alone, globalns=namespace, localns=namespace)[name]
 

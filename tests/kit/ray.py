@@ -34,7 +34,7 @@ class Words(Provider):
 
 
 def count_asked(provider: Provider) -> Counter[str]:
-    """How often each case was asked about, by the number that its content ends with."""
+    """Count how often each case was asked about, by the number that its content ends with."""
     return Counter(re.findall(r"case (\d+)\b", json.dumps(body["messages"]))[-1] for body in provider.bodies)
 
 

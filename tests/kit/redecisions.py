@@ -54,7 +54,7 @@ def do(cases: Sequence[Case], judge: Any, rubric: Any = RUBRIC, **options: Any) 
 
 
 def tell(result: JudgeResult) -> tuple[Any, ...]:
-    """What a result comes to, without what differs from one judgement to the next."""
+    """Tell what a result comes to, without what differs from one judgement to the next."""
     seats = tuple(tell(item) for item in getattr(result, "results", ()))
     return (result.outcome, result.undecided_because, result.decided_by, result.score, result.criteria, seats)
 

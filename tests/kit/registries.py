@@ -63,7 +63,7 @@ async def change(registry: ToolRegistry, ident: str, source: str = "return 2", *
 
 
 def run(work: Callable[[ToolRegistry], Awaitable[T]], store: Any = None, **options: Any) -> T:
-    """What an async function makes of a registry, which is closed afterwards."""
+    """Return what an async function makes of a registry, which is closed afterwards."""
 
     async def use() -> T:
         async with ToolRegistry(store, **options) as registry:
@@ -139,7 +139,7 @@ def start(action: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 def main() -> None:
-    """What the process of ``start`` runs."""
+    """Run the process of ``start``."""
     works = {"promote_at_once": promote_at_once, "hang_after_verdict": hang_after_verdict, "churn": churn}
     works["hang_before_commit"] = hang_before_commit
     asyncio.run(works[sys.argv[1]](*sys.argv[2:]))

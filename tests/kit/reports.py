@@ -21,7 +21,7 @@ HOSTILE = (
     "# heading [link](http://evil.example) ![i](http://evil.example/p.png) @somebody #12 `tick` | pipe <!--\n"
     "\n## forged\n| a | b |\n|---|---|\n\x1b[31mred\x1b]0;title\x07\u202egnp.exe\u2066 ]]> javascript:alert(4)"
 )
-"""What would become markup, script, a heading, a link, a mention, a colour or another direction somewhere."""
+"""The texts that would become markup, script, a heading, a link, a mention, a colour or another direction somewhere."""
 
 GROUPS = ("refund", "delivery", "account")
 SEATS = ("openai:gpt-6.1-terra", "anthropic:claude-haiku-5-5", "local:qwen3-8b")

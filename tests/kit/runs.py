@@ -25,7 +25,7 @@ class Words:
         self.name = name
         self.requests: list[Request] = []
         self.now = self.most = 0
-        """How many requests are under way, and were at most."""
+        """The number of requests that are under way, and that were at most."""
         self._turns = turns
 
     async def complete(self, request: Request, /) -> Reply:
@@ -59,7 +59,7 @@ def do(dataset: Any, judge: Any = None, **options: Any) -> Run:
 
 
 def list_results(done: Run) -> list[tuple[Any, ...]]:
-    """What came out of a run, without what differs from one judgement to the next."""
+    """List what came out of a run, without what differs from one judgement to the next."""
     return [
         (item.place, item.sample, item.case.id, item.subject, item.result.outcome, item.result.score)
         for item in done.items()

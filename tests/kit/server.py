@@ -45,7 +45,7 @@ store_content = "full"
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
-    """What a coroutine returns, on a loop and a thread of its own: a browser's test has a loop in this one."""
+    """Return what a coroutine returns, on a loop and a thread of its own: a browser's test has a loop in this one."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, work).result()
 
@@ -67,7 +67,7 @@ class RunningServer:
         return self.ledger or f"sqlite:///{self.folder / 'adjudge.db'}"
 
     def change(self, work: Callable[[Ledger], Coroutine[Any, Any, Any]]) -> Any:
-        """What a function does with the server's database, from outside, as the command line does."""
+        """Do what a function does with the server's database, from outside, as the command line does."""
 
         async def do() -> Any:
             async with Ledger(self.ledger_url) as ledger:

@@ -110,7 +110,7 @@ def make_chain(text: str = "", *, content: str = CONTENT) -> JudgeChainResult:
 
 @contextmanager
 def written_at(moment: datetime, module: ModuleType = store) -> Iterator[None]:
-    """What a store keeps is recorded as of this moment: a ledger takes its times from the clock alone."""
+    """Have what a store keeps recorded as of this moment: a ledger takes its times from the clock alone."""
 
     class Clock(datetime):
         @classmethod

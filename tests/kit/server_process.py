@@ -49,7 +49,7 @@ class ServerProcess:
 
 @dataclass(frozen=True, slots=True)
 class ProcessTimes:
-    """How long the first thread of a process ran, and how long it could have run and got no processor, in seconds."""
+    """The time that the first thread of a process ran, and that it could have run and got no processor, in seconds."""
 
     running: float
     waiting: float
@@ -64,7 +64,7 @@ def read_times(pid: int) -> ProcessTimes:
 
 
 def compute_slowdown(before: ProcessTimes, after: ProcessTimes) -> float:
-    """How many times longer the thread took than on a machine that it has for itself; at least 1.
+    """Compute how many times longer the thread took than on a machine that it has for itself; at least 1.
 
     A thread that mostly waits for others' requests is the slower the less it runs. One that does their work itself runs
     throughout, and is as much slower as the machine is: there the limits are tight.

@@ -206,7 +206,7 @@ def open_pages(page: Any, tour: Tour) -> Iterator[str]:
 
 
 def _open_reviews(page: Any, tour: Tour) -> Iterator[str]:
-    """What a page is only after somebody did something."""
+    """Open what a page is only after somebody did something."""
     url = tour.server.url
     page.goto(f"{url}/approvals/{tour.request}")
     press(page.get_by_role("button", name="Hide the judge until I decide"))

@@ -18,7 +18,7 @@ from kit.environment import require
 
 
 def copy_tree(target: Path) -> Path:
-    """What the site is made of, and nothing that an earlier build left."""
+    """Copy what the site is made of, and nothing that an earlier build left."""
     for name in ("docs", "examples", "scripts", "src"):
         shutil.copytree(house.ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
     for path in (house.ROOT / "zensical.toml", *house.ROOT.glob("*.md")):

@@ -23,10 +23,10 @@ for _name in ("re2", "rfc8785", "yaml"):
     import_module(_name)
 
 INSTALLED = any(point.value == "adjudge.testing.plugin" for point in entry_points(group="pytest11"))
-"""Whether pytest finds the plugin by itself: where the wheel is installed. Elsewhere it is named."""
+"""True if pytest finds the plugin by itself: where the wheel is installed. Elsewhere it is named."""
 _WITHOUT = ("-p", "no:schemathesis", "-p", "no:langsmith_plugin")
 PLUGIN = _WITHOUT if INSTALLED else (*_WITHOUT, "-p", "adjudge.testing.plugin")
-"""What each suite is run with; these two plugins take a second to import, in every interpreter."""
+"""The options that each suite is run with; these two plugins take a second to import, in every interpreter."""
 
 MODEL = """
 from adjudge.models import Reply

@@ -19,7 +19,7 @@ from kit.patience import HANG
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 _END = "\x1b[J"
-"""What every screen ends with."""
+"""The end of every screen."""
 
 
 class Terminal:
@@ -77,7 +77,7 @@ class Terminal:
 
     @property
     def screen(self) -> str:
-        """What was drawn last, without control characters."""
+        """Return what was drawn last, without control characters."""
         return _CODES.sub("", self.seen.rsplit("\x1b[H", 1)[-1]).replace("\r", "")
 
     def leave(self, key: str = "q") -> int:
@@ -100,7 +100,7 @@ class Terminal:
         fcntl.ioctl(self._end, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def find_modes(self) -> list[object]:
-        """How the terminal is set: whether keys come at once and are shown."""
+        """Find how the terminal is set: whether keys come at once and are shown."""
         import termios
 
         return termios.tcgetattr(self._end)

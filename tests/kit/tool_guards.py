@@ -63,7 +63,7 @@ async def check_together(checks: Iterable[Coroutine[Any, Any, ToolVerdict]]) -> 
 def use_guard(
     url: str, work: Callable[[ToolGuard, Approvals], Awaitable[Any]], clock: Any = None, **changes: Any
 ) -> Any:
-    """What an async function makes of a guard whose gate ``deletes`` asks ana, beside one with a rule."""
+    """Return what an async function makes of a guard whose gate ``deletes`` asks ana, beside one with a rule."""
 
     async def go() -> Any:
         clocks = {} if clock is None else {"clock": clock}
@@ -88,7 +88,7 @@ class Shop:
     approvals: Approvals
     ledger: Ledger
     ran: list[str] = field(default_factory=list)
-    """What the bodies of the tools were called with."""
+    """The arguments that the bodies of the tools were called with."""
 
     async def decide(self, approved: bool, *, by: str = "ana") -> None:
         """Answer the one request that is open."""
@@ -160,7 +160,7 @@ ACTIONS: dict[str, Callable[..., Awaitable[None]]] = {"check_many": check_many, 
 
 
 def main() -> None:
-    """What the process of ``start`` runs."""
+    """Run the process of ``start``."""
     action, url, *arguments = sys.argv[1:]
     asyncio.run(ACTIONS[action](url, *arguments))  # type: ignore[arg-type]
 

@@ -120,7 +120,7 @@ def check(output: Any, schema: Any, **more: Any) -> ReuseVerdict:
 
 
 def errors(output: Any, schema: Any, **more: Any) -> tuple[str, ...]:
-    """What is wrong with an output."""
+    """Return what is wrong with an output."""
     return check(output, schema, **more).schema_errors
 
 

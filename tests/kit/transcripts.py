@@ -31,7 +31,7 @@ def read_objects(form: str, script: str = "clean") -> list[dict]:
 
 
 def describe(run: AgentRun) -> list[tuple]:
-    """What was done, without what only some tools record: ids, times, turns, prompts."""
+    """Describe what was done, without what only some tools record: ids, times, turns, prompts."""
     steps = [step for step in run.steps if step.role == "assistant"]
     return [
         ("text", step.text)

@@ -1,4 +1,4 @@
-"""What the files of a version say, read through public names, as JSON: to be compared with what another one reads."""
+"""The facts that a version's files hold, read through public names, as JSON: to be compared with another's."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def describe_run(place: Path) -> dict[str, Any]:
 
 
 def describe_files(folder: Path) -> dict[str, Any]:
-    """What stands alone in a file."""
+    """Describe what stands alone in a file."""
     names = ("labels.jsonl", "labels.csv")
     labels = {name: load_labels(folder / name) for name in names}
     policy = read_release_policy(folder / "policy.json")
@@ -101,7 +101,7 @@ def describe_files(folder: Path) -> dict[str, Any]:
 
 
 def find_differences(expected: Any, now: Any, place: str = "") -> Iterator[str]:
-    """Where a version reads something else than the one before; a member that is new is no difference."""
+    """Find where a version reads something else than the one before; a member that is new is no difference."""
     if isinstance(expected, Mapping) and isinstance(now, Mapping):
         for name, value in expected.items():
             yield from find_differences(value, now.get(name, "absent"), f"{place}/{name}")

@@ -186,7 +186,7 @@ def make_cases(number: int) -> list[Case]:
 
 
 def is_good(case: str) -> bool:
-    """What people say of a case: what is bad is, and of the fair ones every second."""
+    """Return what people say of a case: what is bad is, and of the fair ones every second."""
     number = int(case.removeprefix("case-"))
     return number % 4 in (1, 3) or number % 8 == 2
 
@@ -517,7 +517,7 @@ def unpack(folder: Path, target: Path) -> Path:
 
 
 def read_expected(folder: Path) -> Mapping[str, Any]:
-    """What the version that wrote the files reads in them."""
+    """Read what the version that wrote the files reads in them."""
     expected: dict[str, Any] = json.loads((folder / "expected.json").read_text("utf-8"))
     return expected
 

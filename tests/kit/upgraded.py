@@ -27,7 +27,7 @@ class OldVersion:
     source: Path
 
     def run(self, *arguments: str, folder: Path | None = None) -> str:
-        """What a command of that version prints."""
+        """Return what a command of that version prints."""
         variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         done = subprocess.run(
             [str(self.python), *arguments],

@@ -57,7 +57,7 @@ async def serve(receiver: Receiver) -> AsyncIterator[Receiver]:
 def deliver(
     tmp_path: Path, receiver: Receiver, work: Any, *, clock: Any = None, make_link: Any = None, **arguments: Any
 ) -> Any:
-    """What an async function makes of approvals whose webhook is the receiver; pauses pass at once."""
+    """Return what an async function makes of approvals whose webhook is the receiver; pauses pass at once."""
 
     async def go() -> Any:
         async with serve(receiver):

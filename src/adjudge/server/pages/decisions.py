@@ -1,4 +1,4 @@
-"""``/approvals/mine``: a person's decisions, their times and reasons, and what the judge and the other approvers said."""
+"""``/approvals/mine``: a person's decisions, with time and reason, and what the judge and the other approvers said."""
 
 from __future__ import annotations
 
