@@ -7,6 +7,9 @@ than 200 brackets has its depth checked before it is decoded, which is a step be
 Below half a millisecond the clock says more than the code, and such rows count as met. Target: exponent at most 1.4,
 and at most 250 ms for 100 KB.
 
+Beside it, a run of an agent with 2,000 calls, each with a result of 5,000 characters, is rendered for a judge. Target:
+at most 200 ms.
+
 ``--data DIR`` instead counts, for the recorded replies of judges in ``DIR/verdict_parsing.jsonl.gz``, how each style is
 read: as recorded, refused, or otherwise. Target: no reply that is clean is read otherwise.
 """
@@ -32,7 +35,8 @@ import suite
 sys.path.insert(0, str(suite.SOURCE))
 
 from adjudge import AdjudgeError
-from adjudge.content import content_text, fence
+from adjudge.agents import AgentCall, AgentRun, Step
+from adjudge.content import content_text
 from adjudge.formats.text import clean
 from adjudge.models import Reply, TokenLogprob
 from adjudge.models.providers.error import make_http_error, read_complaint
@@ -43,10 +47,10 @@ from adjudge.question.reply import read_reply
 from adjudge.question.reply_object import read_object
 from adjudge.question.reply_style import ReplyStyle
 from adjudge.question.score import answer_yes_no
-from adjudge.question.token import make_token
 
 SIZES = (50_000, 100_000, 200_000, 400_000)
 MOST_EXPONENT, MOST_SECONDS, NOISE_SECONDS = 1.4, 0.25, 0.0005
+MOST_RUN_SECONDS = 0.2
 TOKEN = "abcdefgh"
 OPTIONS = ReadOptions(scale=(1.0, 10.0), labels=("yes", "no"))
 
@@ -110,7 +114,6 @@ def list_functions() -> dict[str, Callable[[str], Any]]:
         "clean": clean,
         "content_text": content_text,
         "content as a list": lambda text: content_text([text, {"a": text}]),
-        "fencing": lambda text: fence("content", text, make_token(text[:64])),
         "read_complaint": lambda text: make_http_error(
             "host", 400, read_complaint(text.encode("utf-8", "replace")).message
         ),
@@ -140,6 +143,20 @@ def take_time(function: Callable[[str], Any], text: str) -> float:
         if best > 2:
             break
     return best
+
+
+def time_run() -> float:
+    """Seconds of CPU in which a run of 2,000 calls is rendered, the best of three."""
+    steps = [
+        Step(
+            role="assistant",
+            call=AgentCall(tool="read", arguments={"path": f"/f{n}"}, call_id=str(n), result="x" * 5_000),
+            turn=n,
+        )
+        for n in range(2_000)
+    ]
+    run = AgentRun(steps=steps, answer="answer" * 1_000)
+    return take_time(lambda _: run.render(), "")
 
 
 def fit(times: list[float]) -> float:
@@ -237,8 +254,11 @@ def main() -> None:
     bad = [row for row in rows if not is_linear(row[0], row[1])]
     for seconds, exponent, name, kind in bad:
         print(f"not linear: {name} on {kind}: {1000 * seconds:.2f} ms for 100 KB, exponent {exponent:.2f}")
+    run_seconds = time_run()
+    print(f"a run of 2,000 calls: {1000 * run_seconds:.1f} ms")
     figures = {"pairs": len(rows), "worst_ms_100_kb": round(1000 * max(rows)[0], 2), "not_linear": len(bad)}
-    common.print_verdict("reading", figures, met=not bad)
+    figures |= {"run_2000_calls_ms": round(1000 * run_seconds, 1)}
+    common.print_verdict("reading", figures, met=not bad and run_seconds <= MOST_RUN_SECONDS)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from adjudge.harness.answers import NO_OPINION
 from adjudge.harness.checking import HookGuard, KnownSources
 from adjudge.harness.events import SOURCE, AnswerEvent, CallEvent, PromptEvent, RanEvent
 from adjudge.harness.self_protection import ProtectedFiles, SelfProtection
+from kit.webhooks import Receiver, deliver
 
 RULES = [{"not_contains": "curl"}]
 
@@ -134,6 +137,45 @@ def test_a_held_call_passes_once_after_it_was_approved(
 
     again = "deny" if options.get("match") == "call" else held
     assert run(tmp_path, work, **options) == (held, 1, approved, again)
+
+
+@pytest.mark.parametrize(
+    ("options", "held"),
+    [({}, "deny"), ({"harness": "codex"}, "deny"), ({"pending": "defer", "match": "call"}, "defer")],
+)
+def test_a_held_call_that_was_denied_never_passes(tmp_path: Path, options: dict[str, Any], held: str):
+    """Under another id neither, where calls are known by their content; and nobody is asked again."""
+
+    async def work(desk: Desk) -> Any:
+        first = await desk.call("deploy", tool="Deploy")
+        waiting = await desk.approvals.list()
+        await desk.approvals.decide(waiting[0].id, "ana", False, "not today")
+        again = [await desk.call("deploy", tool="Deploy"), await desk.call("deploy", tool="Deploy")]
+        other = [await desk.call("deploy", tool="Deploy", call_id="t2")] if options.get("match") != "call" else []
+        return first, {*again, *other}, await list_all(desk), await desk.list_kinds()
+
+    assert run(tmp_path, work, **options) == (held, {"deny"}, 1, [])
+
+
+@pytest.mark.timed
+def test_the_webhook_is_notified_of_a_call_that_was_not_checked_as_it_was_made(tmp_path: Path):
+    """By the ids of its run and of itself, and not about calls that were checked; nothing of the call is sent."""
+    receiver = Receiver()
+
+    async def work(approvals: Approvals) -> None:
+        desk = Desk(approvals.ledger)
+        desk.hook = replace(desk.hook, approvals=approvals)
+        await desk.call("ls")
+        await desk.ran("ls", "ok")
+        await desk.ran("secret words", "ok", call_id="t2")
+
+    deliver(tmp_path, receiver, work)
+
+    [(headers, body)] = receiver.got
+    assert json.loads(body) == {
+        "schema": "adjudge/webhook/1", "type": "call.unchecked", "data": {"run": "s1", "call": "t2"},
+    }  # fmt: skip
+    assert headers["webhook-id"].endswith(":call.unchecked")
 
 
 def test_observing_lets_everything_through_but_what_switches_it_off(tmp_path: Path):

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from adjudge import Ledger, UsageError
+from adjudge import Approvals, Ledger, UsageError
 from adjudge.server.listening import listen_unix
 from kit.patience import HANG, wait_for
 from kit.server_process import ServerProcess, make_key, run_command, serve
@@ -141,6 +141,45 @@ def test_the_command_for_people_asks_the_server_too(folder: Path, server: Server
 
     assert json.loads(done.stdout)["hookSpecificOutput"]["permissionDecision"] == "deny"
     assert server.process.poll() is None
+
+
+@pytest.mark.parametrize("harness", ["claude", "codex"])
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_held_call_is_answered_as_a_person_decided(folder: Path, server: ServerProcess, harness: str, approved: bool):
+    """By ``adjudge hook check``: after a yes it passes once, and after a no never, whatever id it has."""
+    arguments = ["--for", harness, "--config", str(folder / "adjudge.toml")]
+    session = f"held-{harness}-{approved}"
+
+    def check(call_id: str) -> Any:
+        call = {"tool_name": "Deploy", "tool_input": {"to": session}, "tool_use_id": call_id}
+        done = run_command(folder, "hook", "check", *arguments, input=make_event(session_id=session, **call))
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        return answer["hookSpecificOutput"]["permissionDecisionReason"] if answer else "passed"
+
+    held = check("t1")
+    asyncio.run(decide(folder, session, approved))
+    after = [check("t2"), check("t3")]
+
+    assert "it waits for a person" in held
+    if approved:
+        assert after[0] == "passed"
+        assert "it waits for a person" in after[1]
+    else:
+        assert ["a person said no" in text for text in after] == [True, True]
+        assert asyncio.run(count_requests(folder, session)) == 1
+    assert server.process.poll() is None
+
+
+async def decide(folder: Path, session: str, approved: bool) -> None:
+    async with Ledger(f"sqlite:///{folder}/ledger.db") as ledger, Approvals(ledger) as approvals:
+        [held] = [one for one in await approvals.list() if session in str(one.content)]
+        await approvals.decide(held.id, "ana", approved, "as it should be")
+
+
+async def count_requests(folder: Path, session: str) -> int:
+    async with Ledger(f"sqlite:///{folder}/ledger.db") as ledger, Approvals(ledger) as approvals:
+        return len([one for one in await approvals.list(status=None) if session in str(one.content)])
 
 
 def test_nothing_of_the_environment_counts(folder: Path, server: ServerProcess):

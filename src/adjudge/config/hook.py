@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from adjudge.config.file import Config, check_keys, read_config
 from adjudge.config.gates import check_gate_ready, close_gate, open_approvals, open_gate
@@ -32,6 +32,9 @@ from adjudge.harness.guard_server import GuardServer, NotChecked, read_server_ta
 from adjudge.harness.open_shell import NoOpenShell
 from adjudge.harness.self_protection import SelfProtection, list_protected
 from adjudge.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from adjudge.guards.approval.approvals import Approvals
 
 LONGEST_OBSERVATION = timedelta(days=30)
 """The longest time until the end of ``mode = "observe"``: one that is forgotten guards nothing."""
@@ -328,7 +331,9 @@ class OpenedHook:
         self._config = config
         self._gates: dict[str, Gate] = {}
         self.settings = settings
-        maker = GuardMaker(config=config, settings=settings, ledger=self._ledger, find_gate=self._find_gate)
+        maker = GuardMaker(
+            config=config, settings=settings, ledger=self._ledger, find_gate=self._find_gate, approvals=self._approvals
+        )
         self.guard = maker.make_hook(harness, managed=managed)
 
     def check_ready(self) -> None:
@@ -358,6 +363,8 @@ class GuardMaker:
     ledger: Ledger
     find_gate: Callable[[str], Gate]
     """Gives the gate of a name, the same each time; raises ``UsageError`` where there is none."""
+    approvals: Approvals | None = None
+    """Approvals with the webhook of the configuration."""
 
     def make_hook(self, harness: Harness, *, managed: bool = False, bind_files: bool = True) -> HookGuard:
         """Make the guard of a harness; ``bind_files=False`` where its files are on another machine."""
@@ -369,6 +376,7 @@ class GuardMaker:
         made = self._make(harness, bind_files=bind_files)
         return HookGuard(
             guard=made.guard,
+            approvals=self.approvals,
             observes=made.observes,
             enforced=made.enforced,
             harness=harness,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from adjudge.formats.text import quote
 from adjudge.guards.tool_guard.call import ToolCall, ToolVerdict
@@ -12,6 +12,9 @@ from adjudge.guards.tool_guard.guard import ToolGuard
 from adjudge.guards.tool_guard.screens import CallScreen, Screened
 from adjudge.harness.answers import NO_OPINION, Opinion, answer_call, block, tell_user, withhold
 from adjudge.harness.events import SOURCE, AnswerEvent, CallEvent, Harness, HookEvent, PromptEvent, RanEvent
+
+if TYPE_CHECKING:
+    from adjudge.guards.approval.approvals import Approvals
 
 PendingAnswer = Literal["deny", "defer"]
 
@@ -44,6 +47,8 @@ class CallGuard:
     """A guard that may only observe."""
 
     guard: ToolGuard
+    approvals: Approvals | None = None
+    """Approvals whose webhook gets ``call.unchecked``; ``None`` sends nothing."""
     observes: bool = False
     """True to let everything through, on the record, but what ``enforced`` refuses."""
     enforced: Sequence[CallScreen] = field(default=())
@@ -109,7 +114,11 @@ class HookGuard(CallGuard):
     async def _answer_ran(self, event: RanEvent) -> dict[str, Any]:
         is_held = not await self._may_be_read(event) and not self.observes
         withheld = withhold(self.harness, event) if is_held else None
-        is_checked = await self.guard.record_run(event.call, failed=event.failed, exposed=is_held and withheld is None)
+        is_exposed = is_held and withheld is None
+        is_checked = await self.guard.record_run(event.call, failed=event.failed, exposed=is_exposed)
+        if self.approvals is not None and (is_exposed or not is_checked):
+            # Somebody may be needed at once: the run's calls are refused from now on, and what was made is made.
+            self.approvals.announce_unchecked_call(event.call.run_id, event.call.call_id)
         if withheld is not None:
             return withheld
         if is_checked and not is_held:

@@ -16,6 +16,7 @@ from adjudge.config.file import Config
 from adjudge.config.hook import GuardMaker, HookSettings, digest_config, read_hook_settings
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
+from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.gate import Gate
 from adjudge.harness.checking import CallGuard, HookGuard
 from adjudge.harness.events import Harness
@@ -67,7 +68,9 @@ class ServerHooks:
             self._maker.make_hook("codex")
 
 
-def open_hooks(config: Config, ledger: Ledger, gates: Mapping[str, Gate]) -> ServerHooks | None:
+def open_hooks(
+    config: Config, ledger: Ledger, gates: Mapping[str, Gate], *, approvals: Approvals | None = None
+) -> ServerHooks | None:
     """Open ``[hook]`` over the gates of a server; ``None`` where there is none. Raises ``UsageError``."""
     if not config.hook:
         return None
@@ -81,5 +84,5 @@ def open_hooks(config: Config, ledger: Ledger, gates: Mapping[str, Gate]) -> Ser
             raise UsageError(f"[hook] names the gate {show(name)}; this file has {names}", argument="hook")
         return gates[name]
 
-    maker = GuardMaker(config=config, settings=settings, ledger=ledger, find_gate=find_gate)
+    maker = GuardMaker(config=config, settings=settings, ledger=ledger, find_gate=find_gate, approvals=approvals)
     return ServerHooks(config, settings, maker)

@@ -227,7 +227,7 @@ class StateHolder:
             approvals=approvals,
             recorder=recorder,
             gates=gates,
-            hooks=open_hooks(config, self.ledger, gates),
+            hooks=open_hooks(config, self.ledger, gates, approvals=approvals),
             judges=open_judges(config, settings),
             labels=LabelDesk(folder=runs, per_case=settings.labels_per_case, by_criterion=settings.labels_by_criterion),
             library=RunLibrary(scan=partial(scan_folder, runs), configured=runs is not None),

@@ -150,7 +150,7 @@ _SIGNS: Mapping[str, Literal["same", "minus", "plus"]] = {" ": "same", "-": "min
 
 @dataclass(frozen=True, slots=True)
 class RawPatchLine:
-    """A line of a patch, and its place without the sign."""
+    """A line of a patch, and its place without the sign: quotations are found by places in the whole text."""
 
     kind: PatchLineKind
     start: int
@@ -159,7 +159,7 @@ class RawPatchLine:
 
 @dataclass(frozen=True, slots=True)
 class RawPatch:
-    """The lines of a patch, and what is wrong with it."""
+    """The lines of a patch, and what is wrong with it, which only who reads all of it knows."""
 
     lines: tuple[RawPatchLine, ...]
     problems: tuple[str, ...]

@@ -1,6 +1,9 @@
 """A tool's call as it is shown: values, one type for each way in which an argument is read.
 
 They hold texts and never HTML. What is not in them because it is long is counted: ``rest``.
+
+A template is given these and not the argument, because it can neither decide how a value is read, which takes parsing,
+nor find quotations in it, nor count what it leaves out: ``kind`` says which part of the template draws it.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from adjudge.templates.evidence import Passage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that a rule, or the page itself, says about an argument."""
+    """One thing that a rule, or the page itself, says about an argument: both are drawn alike."""
 
     state: str
     """``failed``, ``warning``, ``info`` or ``passed``."""
@@ -25,7 +28,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedFinding:
-    """A finding about a value of a call."""
+    """A finding about a value of a call, until the row of that value is made."""
 
     place: str
     """The value, as rules name it: ``arguments.reply``, ``arguments.records[3].note``."""
@@ -46,7 +49,7 @@ class PlainValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProseValue:
-    """A text to read."""
+    """A text to read: in its own line breaks, which a plain value has none of."""
 
     kind: ClassVar[str] = "prose"
 
@@ -57,7 +60,7 @@ class ProseValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeValue:
-    """A text in lines that are counted."""
+    """A text in lines that are counted, so that a reason can point to one of them."""
 
     kind: ClassVar[str] = "code"
 
@@ -72,7 +75,7 @@ PatchLineKind = Literal["head", "file", "same", "minus", "plus"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchLine:
-    """A line of a patch; of a changed one, the text is without its sign."""
+    """A line of a patch; of a changed one, the text is without its sign, which is drawn beside it."""
 
     kind: PatchLineKind
     passages: tuple[Passage, ...]
@@ -80,7 +83,7 @@ class PatchLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchValue:
-    """A text that is a patch."""
+    """A text that is a patch, with the counts by which a reader knows whether they have seen all of it."""
 
     kind: ClassVar[str] = "diff"
 
@@ -93,7 +96,7 @@ class PatchValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A part of a line of rendered Markdown."""
+    """A part of a line of rendered Markdown, in place of HTML: no tag or address of the text can get through."""
 
     text: str
     is_strong: bool = False
@@ -105,7 +108,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkdownBlock:
-    """A part of a rendered Markdown text. It has ``spans``, or blocks or rows of its own."""
+    """A part of a rendered Markdown text, for the same reason. It has ``spans``, or blocks or rows of its own."""
 
     kind: Literal["heading", "paragraph", "code", "quote", "list", "table", "line"]
     spans: tuple[Span, ...] = ()
@@ -117,7 +120,7 @@ class MarkdownBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkdownValue:
-    """A text in Markdown: exactly as it is sent, and as it may look."""
+    """A text in Markdown: exactly as it is sent, and as it may look, because a reader decides about both."""
 
     kind: ClassVar[str] = "markdown"
 
@@ -129,7 +132,7 @@ class MarkdownValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeated:
-    """The values of a column of records, where few values repeat."""
+    """The values of a column of records, where few values repeat: forty rows are read by their exceptions."""
 
     column: str
     values: tuple[tuple[str, int], ...]
@@ -182,7 +185,7 @@ class BytesValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListValue:
-    """Several values, one below the other."""
+    """Several values, one below the other, with how many there are in all."""
 
     kind: ClassVar[str] = "list"
 
@@ -192,7 +195,7 @@ class ListValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NestedValue:
-    """An object, or a list of several kinds of values, in rows of its own."""
+    """An object, or a list of several kinds of values, in rows of its own: a finding may be about any of them."""
 
     kind: ClassVar[str] = "nested"
 
@@ -215,7 +218,7 @@ CallValue = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgumentRow:
-    """An argument, or a member of one."""
+    """An argument, or a member of one, with what is said about it: both stand in one row."""
 
     path: tuple[str, ...]
     """Its name; where objects with one member alone lie in each other, all their names."""
@@ -229,7 +232,7 @@ class ArgumentRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallView:
-    """A call with everything that is shown of it."""
+    """A call with everything that is shown of it, and what is not: on that, approving depends."""
 
     tool: str
     """Empty where the content is an object that is no call."""

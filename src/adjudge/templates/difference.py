@@ -19,7 +19,7 @@ AROUND = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffPart:
-    """A part of a line, and whether it changed."""
+    """A part of a line, and whether it changed: marks are drawn around words, and the text stays text."""
 
     text: str
     changed: bool = False

@@ -11,7 +11,7 @@ Theme = Literal["auto", "light", "dark"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NavLink:
-    """A page in the navigation."""
+    """A page in the navigation, as far as this caller may see it: a template asks for no permission."""
 
     path: str
     name: str
@@ -34,7 +34,7 @@ class NavSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerNotice:
-    """The notice on the ledger at the foot of the navigation."""
+    """The notice on the ledger at the foot of the navigation: in words, because only who checked it can say how."""
 
     state: str
     """One of ``STATES``."""

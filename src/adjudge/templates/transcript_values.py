@@ -16,7 +16,7 @@ from adjudge.templates.opened import TextWindow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownText:
-    """A text, or its beginning."""
+    """A text, or its beginning, with what a template cannot know of it: how long it was."""
 
     passages: tuple[Passage, ...]
     lines: int = 1
@@ -28,7 +28,7 @@ class ShownText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRow:
-    """One step: somebody's words, or a call and what came back."""
+    """One step: somebody's words, or a call and what came back, which a transcript has as two messages."""
 
     kind: ClassVar[str] = "step"
 
@@ -54,7 +54,7 @@ class StepRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldRow:
-    """Steps that are folded into one line."""
+    """Steps that are folded into one line, counted so that a reader can decide whether to open them."""
 
     kind: ClassVar[str] = "fold"
 
@@ -76,7 +76,7 @@ class FoldRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownChange:
-    """A file that the agent changed."""
+    """A file that the agent changed, its difference cut like any other text."""
 
     path: str
     kind: str
@@ -101,7 +101,7 @@ class RunHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptView:
-    """A conversation, or a run, with everything that is shown of it."""
+    """A conversation, or a run, with everything that is shown of it: messages and runs of any reader look alike."""
 
     kind: ClassVar[str] = "transcript"
 
@@ -133,7 +133,7 @@ class TranscriptView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsView:
-    """JSON that is no transcript, in rows."""
+    """JSON that is no transcript, in the rows of a call: what a part of a text is, only its ``kind`` says."""
 
     kind: ClassVar[str] = "rows"
 
@@ -142,7 +142,7 @@ class RowsView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainView:
-    """A text to read."""
+    """A text to read, beside the two others."""
 
     kind: ClassVar[str] = "plain"
 
@@ -151,7 +151,7 @@ class PlainView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedPart:
-    """A part of a text that was judged; without a name where it is all of it."""
+    """A part of a text that was judged, such as one document of a context; without a name where it is all of it."""
 
     name: str
     view: TranscriptView | RowsView | PlainView
@@ -159,7 +159,7 @@ class NamedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedText:
-    """A task, a context or a reference, with everything that is shown of it."""
+    """A task, a context or a reference, with everything that is shown of it, and what is not, as of a call."""
 
     name: str
     parts: tuple[NamedPart, ...]

@@ -8,12 +8,12 @@ Each picture is called after its request and the screen, and this is what its re
 
 * ``dev-00``: 184.00 EUR go back to a card, and this letter, line by line, to the customer.
 * ``dev-01``: one file changes; two lines go and two come, and one of those lets ten thousand through.
-* ``dev-02``: an update of the orders of ``prod``, and that its last line is an ``OR`` that the lines before do not bind.
+* ``dev-02``: an update of the orders of ``prod``, and that the ``OR`` in its last line binds least.
 * ``dev-03``: files are removed; where there are two blanks, a tab and a line end in the command.
 * ``dev-04``: forty customers change, as a table with a row for each, and which values repeat.
 * ``dev-05``: a mail to all in Markdown, as it is sent and as it may look; the script, the address, the picture and the
   turned text in it are text. The title is no heading of the page.
-* ``dev-06``, ``dev-07``: a note in Chinese; a letter in Arabic from right to left, with the number and the sum as they are.
+* ``dev-06``, ``dev-07``: a note in Chinese; a letter in Arabic from right to left, its number and sum as they are.
 * ``dev-08``: ``/etc/passwd`` is deleted, by a call that lies as text in a call in text.
 * ``dev-09``: so many bytes of a PDF are stored under this name, with their digest.
 * ``dev-10``: many small values of every kind, which of them are texts, and which is only blanks.

@@ -906,6 +906,11 @@ class Approvals:
         if self._courier is not None:
             self._courier.send_monitor(monitor)
 
+    def announce_unchecked_call(self, run_id: str, call_id: str, /) -> None:
+        """Notify the webhook, if there is one, that a call was made which nobody had checked as it was made."""
+        if self._courier is not None:
+            self._courier.send_call(run_id, call_id)
+
     async def _announce_end(self, approval: Approval) -> None:
         logger.info("approval %s was %s by %s", approval.id, approval.status, approval.decided_by)
         told = self._courier is not None and approval.audit

@@ -1,4 +1,4 @@
-"""Notifications of another program, signed, tried again, and never waited for: requests and what audits show.
+"""Notifications of another program, signed, tried again, and never waited for: requests, audits, unchecked calls.
 
 The form is that of Standard Webhooks: three headers, and an HMAC-SHA256 over id, time and body.
 """
@@ -34,7 +34,9 @@ from adjudge.models.retry import LONGEST_WAIT, back_off, may_retry, read_wait
 
 SCHEMA = "adjudge/webhook/1"
 
-Event = Literal["approval.requested", "approval.closed", "audit.requested", "audit.closed", "monitor.changed"]
+Event = Literal[
+    "approval.requested", "approval.closed", "audit.requested", "audit.closed", "monitor.changed", "call.unchecked"
+]
 """Audits have names of their own: whoever pages people for a request that something waits for must not for an audit."""
 
 TOLERANCE = 300.0
@@ -51,7 +53,7 @@ _NUMBER = re.compile(r"[0-9]{1,12}")
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Webhook:
-    """The address and secret for notifications when a request opens or closes, or audits show something else.
+    """The address and secret for notifications: a request opens or closes, audits show something else, or a run stops.
 
     Raises ``UsageError`` for an address that is neither https nor of this machine, and for a secret of less than
     16 bytes.
@@ -161,6 +163,12 @@ def render_monitor_event(monitor: Monitor) -> bytes:
     return json.dumps({"schema": SCHEMA, "type": "monitor.changed", "data": about}).encode()
 
 
+def render_call_event(run_id: str, call_id: str) -> bytes:
+    """Render the body about a call that nobody had checked as it was made: ids alone, by which the ledger has it."""
+    about = {"run": run_id, "call": call_id}
+    return json.dumps({"schema": SCHEMA, "type": "call.unchecked", "data": about}).encode()
+
+
 class DeliveryQueue:
     """Deliveries under way. Each is a task of the loop that it began in; ``drain`` waits for them."""
 
@@ -194,6 +202,15 @@ class DeliveryQueue:
         state = [monitor.gate, monitor.verdict, monitor.alarm_seq or monitor.seq]
         digest = sha256(json.dumps(state).encode()).hexdigest()[:32]
         self._begin(f"monitor.changed of gate {show(monitor.gate)}", f"{digest}:monitor.changed", make_body)
+
+    def send_call(self, run_id: str, call_id: str) -> None:
+        """Begin a delivery about a call that nobody had checked; a hook that is installed twice sends one id twice."""
+
+        async def make_body() -> bytes:
+            return render_call_event(run_id, call_id)
+
+        digest = sha256(json.dumps([run_id, call_id]).encode()).hexdigest()[:32]
+        self._begin(f"call.unchecked of run {show(run_id)}", f"{digest}:call.unchecked", make_body)
 
     def _begin(self, name: str, ident: str, make_body: Callable[[], Awaitable[bytes]]) -> None:
         for task in self._tasks.copy():  # a copy: another loop's thread may be sending as well

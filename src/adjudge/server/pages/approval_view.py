@@ -199,7 +199,7 @@ class RequestView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """The person who looks, and how."""
+    """The person who looks, and how: by this alone it is decided what is left out of a request."""
 
     approver: str | None
     """The name under which they decide; ``None``: they cannot."""

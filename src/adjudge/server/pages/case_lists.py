@@ -244,7 +244,7 @@ ComparedFilters = Annotated[ComparedList, Depends(read_compared_list)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Two runs compared, with every case."""
+    """Two runs compared, with every case: a difference alone has no cases, and pages list, filter and walk them."""
 
     diff: Diff
     cases: Sequence[ComparedCase]

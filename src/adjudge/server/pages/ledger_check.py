@@ -10,7 +10,7 @@ from adjudge.ledger.verification import Verification
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The last check of the whole ledger by this server."""
+    """The last check of the whole ledger by this server; a verification by itself does not say when it was made."""
 
     verification: Verification
     at: datetime

@@ -37,7 +37,7 @@ _MORE_UNDECIDED = 0.03
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """The sums of some tallies, with the times of the same judgements."""
+    """The sums of some tallies, with the times of the same judgements: two periods are compared by them."""
 
     counts: Mapping[str, int]
     """The number of judgements in each of ``STATES``."""
@@ -65,7 +65,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateFigures:
-    """The figures of a gate, and those of the period before."""
+    """The figures of a gate, and those of the period before, which a row of the table shows as their difference."""
 
     gate: str
     judges: str

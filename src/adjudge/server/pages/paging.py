@@ -23,7 +23,7 @@ Number = Annotated[int, Query(ge=1, lt=2**31)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListPage(Generic[T]):
-    """A page of a list."""
+    """A page of a list, with the addresses of those beside it, which keep the filters."""
 
     rows: Sequence[T]
     first: int

@@ -69,7 +69,7 @@ _MOST_CRITERIA = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseVisit:
-    """The request of an address: a case of a run, and the list that its reader comes from."""
+    """The request of an address: a case of a run, and the list that its reader comes from, with what they may not see."""
 
     run: str
     id: str
@@ -91,7 +91,7 @@ class CaseVisit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseInRun:
-    """The judgements that one run of the data set has of a case."""
+    """The judgements that one run has of a case, read while the run is open: the page is drawn after it is closed."""
 
     run: RunSummary
     shown: ShownCase
@@ -112,7 +112,7 @@ class CaseInRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """The place of a case in the list that its reader comes from."""
+    """The place of a case in the list that its reader comes from, which only the address tells."""
 
     words: str
     back: str
