@@ -69,7 +69,7 @@ _MOST_CRITERIA = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseVisit:
-    """The request of an address: a case of a run, and the list that its reader comes from, with what they may not see."""
+    """The request of an address: a case of a run, the list that its reader comes from, and what they may not see."""
 
     run: str
     id: str
