@@ -36,6 +36,8 @@ from adjudge.trust.threshold import compute_p_value
 
 PAGE = MeasuredPage("coverage.md", "thresholds.py")
 SEED, CONFIDENCE, MOST_BROKEN, LEAST_REFUSED = 20261128, 0.95, 0.07, 0.93
+MOST_REFUSED, LEAST_SAVED = 0.30, 0.60
+"""Of pairs, where some threshold keeps the promise; and of the price of the strong judge, by a cascade."""
 VOTERS = ("GPT-4", "Llama-13B", "Llama-7B", "Mistral-7B", "Llama3-8B", "Gemma-2B")
 PRICES = {"full": (2.5, 15.0), "mini": (0.75, 4.5)}
 """Dollars for a million tokens in and out."""
@@ -117,6 +119,27 @@ def list_missed(
     for row in (*pairs, *cascades):
         if not row["possible"] and row["refused"] < LEAST_REFUSED - slack:
             yield f"{row['judge']}: refused in {row['refused']:.3f}"
+    yield from list_useless(pairs, cascades)
+
+
+def list_useless(pairs: Sequence[dict[str, Any]], cascades: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield what keeps its promise and is of less use than was asked for."""
+    for row in pairs:
+        if is_refused_too_often(row):
+            yield f"{row['judge']}: refused in {row['refused']:.3f}, though a threshold keeps the promise"
+    for row in cascades:
+        if saves_too_little(row):
+            yield f"{row['judge']}: saves {row['saves']:.3f}"
+
+
+def is_refused_too_often(row: dict[str, Any]) -> bool:
+    """Return whether the labels are too few to show what holds."""
+    return bool(row["possible"]) and row["refused"] > MOST_REFUSED
+
+
+def saves_too_little(row: dict[str, Any]) -> bool:
+    """Return whether a cascade saves less than is asked for, where its price is known."""
+    return row["saves"] is not None and row["saves"] < LEAST_SAVED
 
 
 # ---------------------------------------------------------------- the judges
@@ -321,12 +344,17 @@ def show(row: dict[str, Any]) -> list[str]:
 
 def show_pair(row: dict[str, Any]) -> list[str]:
     """A row of the second."""
-    return [row["judge"], *(f"{row[name]:.3f}" for name in ("released", "wrong", "refused", "none can", "broken"))]
+    released, wrong, refused, none_can, broken = (
+        f"{row[name]:.3f}" for name in ("released", "wrong", "refused", "none can", "broken")
+    )
+    refused += f" (missed: {MOST_REFUSED:g})" if is_refused_too_often(row) else ""
+    return [row["judge"], released, wrong, refused, none_can, broken]
 
 
 def show_cascade(row: dict[str, Any]) -> list[str]:
     """A row of the third."""
     saves = f"{row['saves']:.3f}" if row["saves"] is not None else "unknown"
+    saves += f" (missed: {LEAST_SAVED:g})" if saves_too_little(row) else ""
     shares = [f"{row[name]:.3f}" for name in ("possible", "released", "refused", "none can")]
     return [row["judge"], str(row["labels"]), *shares, saves, f"{row['broken']:.3f}"]
 
@@ -349,15 +377,16 @@ nice -n 10 .venv/bin/python research/thresholds.py --data DIR --write
 A share of the released cases of at most 5 % takes 1,000 labels and more.
 
 Pairs of LLMBar, released where both orders led to one verdict; `wrong_given_pass<=0.1` with 200 labels of 239. *None
-can* is the share of calibrations that said so. Where the share that is wrong is near the promise, the labels cannot
-tell, and the command says how many could.
+can* is the share of calibrations that said so. *Missed*: some threshold of GPT-4 keeps this promise, and it was to be
+refused in at most 0.3. The share that is wrong is near the promise, so 200 labels cannot tell, and the command says how
+many could.
 
 | judge | released | wrong of these | refused | none can | broken |
 |---|---|---|---|---|---|
 {pairs}
 
-Cascades: `lost<=0.05`. *Saves* is of the price of asking the strong judge alone. Where none can, the command says that
-a cascade does not pay.
+Cascades: `lost<=0.05`. *Saves* is of the price of asking the strong judge alone, and *missed* stands where it is less
+than the 0.6 that were asked for. Where none can, the command says that a cascade does not pay.
 
 | cascade | labels | possible | decided by the cheap one | refused | none can | saves | broken |
 |---|---|---|---|---|---|---|---|

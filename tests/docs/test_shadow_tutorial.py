@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from adjudge.dataset import Label
+from adjudge.measurement import make_call_rates
 from kit import cli, docs, house
 from kit.cli import Line
 
@@ -58,3 +61,24 @@ def test_every_command_of_the_tutorial_says_what_the_page_shows(line: Line):
         assert (command, status) == (command, 1 if is_enforcing else 0)
         squeezed = squeeze(output)
         assert [text for text in shown if squeeze(text) not in squeezed] == [], command
+
+    check_truth_is_in_the_limits(line)
+
+
+def check_truth_is_in_the_limits(line: Line) -> None:
+    """The limits of each rate contain what the labels of all calls, which are known here, come to."""
+    rows = map(json.loads, Path("truth.jsonl").read_text(encoding="utf-8").splitlines())
+    every = [Label(case=row["case"], rater="truth", value=row["value"], subject=row["case"]) for row in rows]
+    truth = make_call_rates("observed", labels=every).to_dict()["deciders"]
+    shown = line("calls", "rates", "observed", "--json").document["deciders"]
+    rates = ("wrong_passes", "wrong_passes_of_bad", "wrong_stops", "wrong_stops_of_good")
+    outside = [
+        (found["name"], rate, found[rate], true[rate]["value"])
+        for found, true in zip(shown, truth, strict=True)
+        for rate in rates
+        if not found[rate]["low"] <= true[rate]["value"] <= found[rate]["high"]
+    ]
+
+    assert len(every) > 1900
+    assert [found["name"] for found in shown] == [true["name"] for true in truth] == ["harness", "rules", "judge"]
+    assert outside == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,11 +13,11 @@ from typing import Any
 import pytest
 
 from adjudge import Decision, Gate, Judge, JudgeChain, UsageError
-from adjudge.guards import Audit, Certificate, CertifiedSeat, CertifiedShare
+from adjudge.guards import Audit, Certificate, CertifiedSeat, CertifiedShare, read_monitor
 from adjudge.ledger import LedgerError
 from adjudge.measurement import ReleasePolicy, write_release_policy
 from adjudge.testing import make_scripted_reply
-from kit.audited import answer
+from kit.audited import answer, start_answering
 from kit.certificates import (
     GOOD,
     RARELY,
@@ -399,6 +401,70 @@ def test_an_alarm_turns_the_gate_to_people_within_one_call(url: str, tmp_path: P
     assert after.result is not None
     assert after.result.qualification == "stale"
     assert names(after.detail, "alarm", "should have been stopped")
+
+
+@pytest.mark.integration
+def test_an_alarm_of_another_process_turns_the_gate_to_people(url: str, tmp_path: Path):
+    """People answer on another machine; what the gate remembers of its audits lets nothing more through."""
+    audit = Audit(share=1.0, approvers=("ana",), promise=0.01)
+
+    async def work(certified: Certified) -> list[Decision]:
+        process = await asyncio.to_thread(start_answering, url, tmp_path / "ledger.pem")
+        assert process.stdin is not None
+        assert process.stdout is not None
+        decisions: list[Decision] = []
+        try:
+            assert await asyncio.to_thread(process.stdout.readline)
+            while not decisions or not (await read_monitor(certified.ledger, "answers")).alarm:
+                assert len(decisions) < 20
+                decisions.append(await certified.gate.check("a good text"))
+                process.stdin.write("go\n")
+                process.stdin.flush()
+                assert "1" in await asyncio.to_thread(process.stdout.readline)
+        finally:
+            process.communicate()
+        return [*decisions, await certified.gate.check("a good text")]
+
+    *before, after = use_certified(tmp_path, work, url=url, audit=audit)
+
+    assert all(decision.allowed for decision in before)
+    assert (after.pending, after.result is not None and after.result.qualification) == (True, "stale")
+    assert names(after.detail, "alarm", "should have been stopped")
+
+
+def test_audits_that_nobody_answers_make_a_result_stale(url: str, tmp_path: Path):
+    """People who look away raise no alarm, and the certificate does not count while that could hide one."""
+    audit = Audit(share=1.0, approvers=("ana",), expires_in=3_600)
+    late = timedelta()
+
+    async def work(certified: Certified) -> list[Decision]:
+        nonlocal late
+        open_ = [await certified.gate.check("a good text") for _ in range(12)]
+        late = timedelta(hours=1)
+        await certified.approvals.close_due()
+        return [*open_, await certified.gate.check("a good text")]
+
+    *before, after = use_certified(
+        tmp_path, work, url=url, audit=audit, approvals_options={"clock": lambda: datetime.now(UTC) + late}
+    )
+
+    assert all(decision.allowed for decision in before)
+    assert (after.pending, after.result is not None and after.result.qualification) == (True, "stale")
+    assert names(after.detail, "12 of 12 audits", "were not answered")
+
+
+@pytest.mark.parametrize(("share", "rare"), [(0.0009, True), (0.001, False)])
+def test_an_audit_too_rare_to_show_anything_is_said_when_the_gate_is_made(
+    share: float, rare: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    """The certificate holds only while people look; how many calls an alarm takes at least is in the log."""
+    with caplog.at_level(logging.WARNING, logger="adjudge"):
+        check(tmp_path, audit=Audit(share=share, approvers=("ana",), promise=0.10))
+
+    warnings = [record.getMessage() for record in caplog.records if "audit" in record.getMessage()]
+    assert len(warnings) == rare
+    if rare:
+        assert names(warnings[0], "gate 'answers'", "about 1 of 1,111 passes", "raise audit")
 
 
 # ---------------------------------------------------------------- release policies

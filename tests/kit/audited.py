@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
 from typing import Any, TypeVar
 
 from adjudge import Approvals, Gate, JudgeResult, Ledger
@@ -72,18 +73,21 @@ async def label(gate: Gate, approvals: Approvals, answers: Iterable[bool]) -> No
         await answer(approvals, [approved])
 
 
-def start_answering(url: str) -> subprocess.Popen[str]:
-    """A process that answers the first open audit with "should have been stopped" for each line that it is sent."""
-    return start_module("audited", url, stdin=subprocess.PIPE)
+def start_answering(url: str, key: Path | None = None) -> subprocess.Popen[str]:
+    """A process that answers the first open audit with "should have been stopped" for each line that it is sent.
+
+    ``key`` is the file of the key that signs the ledger.
+    """
+    return start_module("audited", url, *([] if key is None else [str(key)]), stdin=subprocess.PIPE)
 
 
 def main() -> None:
     """Run the process of ``start_answering``."""
-    asyncio.run(_answer_lines(sys.argv[1]))
+    asyncio.run(_answer_lines(*sys.argv[1:]))
 
 
-async def _answer_lines(url: str) -> None:
-    async with Approvals(url) as approvals:
+async def _answer_lines(url: str, key: str | None = None) -> None:
+    async with Ledger(url, key=key) as ledger, Approvals(ledger) as approvals:
         say(ready=True)
         while await asyncio.to_thread(sys.stdin.readline):
             say(answered=await answer(approvals, [False]))

@@ -171,7 +171,7 @@ def use_certified(
 
     async def go() -> T:
         ledger = make_signed_ledger(folder, url)
-        async with ledger, Approvals(ledger) as approvals:
+        async with ledger, Approvals(ledger, **options.pop("approvals_options", {})) as approvals:
             options.setdefault("require_certificate", folder / "certificate.json")
             gate = Gate(
                 "answers",

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from adjudge import CriterionResult, Decision, JudgeChainResult, JudgeResult, Ledger, RuleResult, Usage
+from adjudge.labels import store as label_store
 from adjudge.ledger import store
 from adjudge.result import make_id
 
@@ -123,6 +124,13 @@ def written_at(moment: datetime, module: ModuleType = store) -> Iterator[None]:
         yield
     finally:
         module.datetime = own  # type: ignore[attr-defined]
+
+
+@contextmanager
+def labelled_at(moment: datetime) -> Iterator[None]:
+    """Have labels recorded as of this moment."""
+    with written_at(moment, label_store):
+        yield
 
 
 async def fill_ledger(folder: Path, *, days: int = 28, a_day: int = 26, now: datetime | None = None) -> None:

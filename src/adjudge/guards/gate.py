@@ -1160,6 +1160,9 @@ def _make_enforcement(gate: Gate) -> Enforcement | None:
     return Enforcement(gate.name, gate.pending_store.ledger)
 
 
+RARE_AUDITS = 0.001
+"""The least share of audits without a warning, where a certificate is demanded."""
+
 _TERMS = ("certificate_key", "max_age", "min_sensitivity", "min_specificity", "release_policy")
 """Arguments about a certificate, beside ``allow_unsigned``: a gate that demands none refuses them."""
 
@@ -1195,6 +1198,7 @@ def _make_demand(gate: Gate) -> CertificateDemand | None:
             argument="require_certificate",
             where=where,
         )
+    _warn_of_rare_audits(gate)
     terms = CertificateTerms(
         source=source,
         key=key,
@@ -1203,6 +1207,19 @@ def _make_demand(gate: Gate) -> CertificateDemand | None:
         release_policy=gate.release_policy,
     )
     return CertificateDemand(terms, judge=judge, rubric=gate.rubric, rules=gate.rules, read_monitor=auditor.read)
+
+
+def _warn_of_rare_audits(gate: Gate) -> None:
+    """Warn of audits so rare that no alarm can be expected; how many calls there will be, nobody knows here."""
+    if gate.audit is not None and gate.audit.share < RARE_AUDITS:
+        logger.warning(
+            "gate %r: a share of %g audits about 1 of %s passes, so an alarm, on which the certificate relies, may "
+            "never come; raise audit to %g or more",
+            gate.name,
+            gate.audit.share,
+            f"{1 / gate.audit.share:,.0f}",
+            RARE_AUDITS,
+        )
 
 
 def _refuse_terms(gate: Gate, where: str) -> None:

@@ -118,10 +118,7 @@ def compute_measurement(
     kind = _find_kind(tally)
     work = _Computation(tally, options, kind, tally.list_places(_HEAPS_OF[kind]), origin, lost)
     rate, sampling = _compute_rate(work)
-    strata = find_strata(tally, sampling, origin)
-    work.strata = strata if strata is not None and len(strata.sizes) > 1 else None
-    if work.strata is not None and work.strata is not origin.planned:
-        work.notes.append(_STATED_SIZES)
+    _add_strata(work, sampling)
     _keep_drawn(work)
     if options.drawn_only:
         _, sampled, _ = find_sampling(tally, origin, labels_are_random=options.labels_are_random, lost=lost)
@@ -190,6 +187,16 @@ def _make_table(tally: MeasurementTally) -> dict[LabelledVerdict, dict[TruthHeap
         for verdict in VERDICTS
         if any(tally.table[verdict, heap] for heap in HEAPS)
     }
+
+
+def _add_strata(work: _Computation, sampling: Sampling) -> None:
+    """Find the strata that the labels were drawn from, and note where their sizes are a file's claim."""
+    strata = find_strata(work.tally, sampling, work.origin)
+    if strata is None or len(strata.sizes) < 2:
+        return
+    work.strata = strata
+    if strata is not work.origin.planned:
+        work.notes.append(_STATED_SIZES)
 
 
 def _keep_drawn(work: _Computation) -> None:

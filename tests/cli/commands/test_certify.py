@@ -150,14 +150,21 @@ def test_the_command_line_demands_more(line: Line, options: tuple[str, ...], rea
 
 @pytest.mark.usefixtures("project")
 @pytest.mark.parametrize("project", ["sqlite"], indirect=True)
-def test_a_certificate_is_verified_without_the_ledger(line: Line, tmp_path: Path):
-    """On a machine that has the file and the public key; with the run, everything in it is computed again."""
+def test_a_certificate_is_verified_without_the_ledger(
+    line: Line, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+):
+    """On a machine that has the file and the public key; with the run, everything in it is computed again.
+
+    Nothing of the project is there: no configuration, no key, no ledger.
+    """
     assert line("certify", "run", "--json").status == 0
     key = Ledger("any.db", key="ledger.pem").public_key
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
     shutil.copy("certificate.json", elsewhere)
-    file = elsewhere / "certificate.json"
+    shutil.copytree("run", elsewhere / "run")
+    monkeypatch.chdir(elsewhere)
+    file = Path("certificate.json")
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["certificate.json", "run"]
 
     assert names(line("certificate", "verify", file).err, "give --key")
     assert line("certificate", "verify", file, "--key", str(key)).status == 0
@@ -170,7 +177,7 @@ def test_a_certificate_is_verified_without_the_ledger(line: Line, tmp_path: Path
     file.write_bytes(raw)
     changed = line("certificate", "verify", file, "--key", str(key))
     assert (changed.status, changed.out) == (1, "")
-    assert line("certificate", "verify", elsewhere / "none.json").status == 2
+    assert line("certificate", "verify", "none.json").status == 2
 
 
 @pytest.mark.usefixtures("project")

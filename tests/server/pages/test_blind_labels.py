@@ -13,7 +13,6 @@ import pytest
 
 from adjudge import Case
 from adjudge.labels import open_label_queue
-from adjudge.labels import store as label_store
 from kit import server_demo
 from kit.labels import make_run
 from kit.markup import Reader
@@ -157,7 +156,7 @@ def test_a_pace_below_a_second_is_not_called_none(tmp_path: Path):
     folder, begun = make_run(tmp_path / "runs" / "fast"), datetime.now(UTC) - timedelta(minutes=1)
     with open_label_queue(folder) as queue:
         for number in range(4):
-            with server_demo.written_at(begun + timedelta(seconds=0.4 * number), label_store):
+            with server_demo.labelled_at(begun + timedelta(seconds=0.4 * number)):
                 task = queue.next("Ana")
                 assert task is not None
                 queue.record("Ana", task.case, True)

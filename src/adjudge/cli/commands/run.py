@@ -121,10 +121,7 @@ def run_data(
     _check_estimate(estimating, resume=options.resume)
     batch = read_batch([options.out], batching, resume=options.resume)
     _check_pairs(pairing, criteria)
-    if fields.kind in SUITES:
-        dataset = open_suite(data, fields, rubric, case_criteria)
-    else:
-        dataset = open_counted(data, fields, case_criteria)
+    dataset = _open_data(data, fields, rubric, case_criteria)
     chosen = choose(make_panel(judging), configuration, rubric)
     drawn = {"repeat": options.repeat, "sample": options.sample, "seed": options.seed, "prices": configuration.prices}
     on_conflict: Any = pairing.on_conflict or "tie"
@@ -167,6 +164,15 @@ def open_counted(data: str, fields: option.DataOptions, case_criteria: CaseCrite
     if (fields.kind is None or fields.kind in FORMATS) and dataset.size is None:
         dataset.size = count_rows(data, fields.kind)
     return dataset
+
+
+def _open_data(
+    data: str, fields: option.DataOptions, rubric: Rubric | None, case_criteria: CaseCriteria | None
+) -> Dataset:
+    """Open the data set, or a suite of another tool."""
+    if fields.kind in SUITES:
+        return open_suite(data, fields, rubric, case_criteria)
+    return open_counted(data, fields, case_criteria)
 
 
 def open_suite(
