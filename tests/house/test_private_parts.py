@@ -53,7 +53,7 @@ NEEDED: Mapping[str, frozenset[str]] = {
         }
     ),
     # Decisions of the past fortnight: the ledger writes its own time, and a story is told once with another id.
-    "kit/server_demo.py": frozenset({"adjudge.ledger.store", "adjudge.result.make_id"}),
+    "kit/server_demo.py": frozenset({"adjudge.labels.store", "adjudge.ledger.store", "adjudge.result.make_id"}),
     # What is kept about two customers, and the command's work without a command line.
     "kit/erasures.py": frozenset(
         {

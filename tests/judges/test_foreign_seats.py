@@ -14,14 +14,10 @@ from adjudge import (
     JudgeChain,
     JudgeResult,
     PromptFirewall,
-    SemanticProbe,
-    Usage,
     UsageError,
-    evaluate_probe,
 )
-from adjudge.models import Reply
 from kit.gates import check, gate, word
-from kit.judges import Plain, complaint, passed, summarise
+from kit.judges import Plain, complaint, passed
 from kit.loops import run_virtual
 
 RAISED = [
@@ -124,43 +120,6 @@ def test_whatever_hooks_rules_and_redactions_raise_is_known(error: BaseException
     assert word(check(gate(passed(), rules=[fail]))) == ("blocked", "rule")
     assert word(check(gate(passed(), redact=fail))) == ("blocked", "policy")
     assert run_virtual(JudgeChain([passed()], on_result=fail).ask("Safe?")).passed
-
-
-@pytest.mark.parametrize("error", RAISED[:3], ids=lambda error: repr(error)[:40])
-def test_whatever_content_raises_is_known(error: Exception):
-    """An object that is opened may raise; at a gate as in a probe it ends in a verdict."""
-
-    class Trap:
-        @property
-        def output(self) -> str:
-            raise error
-
-    probe = SemanticProbe(name="p", input=1, expected="x")
-
-    assert word(check(gate(passed()), Trap())) == ("blocked", "policy")
-    assert run_virtual(evaluate_probe(probe, actual=Trap(), judge=passed())).outcome == "undecided"
-
-
-@pytest.mark.parametrize("usage", [Usage(input_tokens="x"), Usage(output_tokens=None)], ids=repr)  # type: ignore[arg-type]
-def test_usage_that_cannot_be_added_up_breaks_nothing(usage: Any):
-    """What a provider reports beside a reply is no reason for a judge, or all judges of a chain, to raise."""
-    fine, odd = Plain('{"safe": true}'), Plain(Reply(text='{"safe": true}', usage=usage), name="odd")
-    beside = [Judge(odd), Judge(Plain(Reply(text='{"safe": true}', usage=Usage())))]
-    again = Judge(Plain(Reply(text="?", usage=usage), Reply(text="?", usage=Usage())), timeout=None, reask=1)
-
-    for strategy in ("consensus", "fallback"):
-        result = run_virtual(JudgeChain(beside, strategy=strategy, timeout=None).ask("Safe?"))
-        # Counts that cannot be true leave the answer, and its cost unknown.
-        assert (result.results[0].passed, result.results[0].usage) == (True, None)
-    assert summarise(run_virtual(again.ask("Safe?")))["outcome"] == "undecided"
-    assert run_virtual(JudgeChain([Judge(fine)], timeout=None).ask("Safe?")).passed
-
-
-def test_a_reply_whose_text_is_none_is_no_answer():
-    """It cannot be read, whatever it holds in place of a text."""
-    reply = Reply(text=7)  # type: ignore[arg-type]
-
-    assert summarise(run_virtual(Judge(Plain(reply), timeout=None).ask("Safe?")))["because"] == "error"
 
 
 def test_a_check_that_means_something_else_keeps_nobody_from_asking():

@@ -140,16 +140,16 @@ class _Reader:
         shared = shared.get("messages") if isinstance(shared, dict) else None
         shared = shared if isinstance(shared, list) else []
         inline, ranges = event.get("input"), event.get("input_refs")
-        found: list[Any] = list(inline) if isinstance(inline, list) else []
+        messages: list[Any] = list(inline) if isinstance(inline, list) else []
         for span in ranges if isinstance(ranges, list) else []:
             bounds = span if isinstance(span, list) and len(span) == 2 else [0, -1]
             if not all(type(bound) is int for bound in bounds) or not 0 <= bounds[0] <= bounds[1] <= len(shared):
                 self.transcript.report("the messages of a request are not in the log")
                 continue
-            found += shared[bounds[0] : bounds[1]]
-        if not found:
+            messages += shared[bounds[0] : bounds[1]]
+        if not messages:
             self.transcript.report("the messages of a request are not in the log")
-        return [message for message in found if isinstance(message, dict)]
+        return [message for message in messages if isinstance(message, dict)]
 
     def _read_message(self, message: dict[str, Any], agent: str | None) -> None:
         """Read a message that the model was sent; what was read before stands in each later request again."""

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_flag, check_timeout, is_finite
 from adjudge.formats.files import open_regular
 from adjudge.formats.text import flatten, show
@@ -220,13 +220,22 @@ def _read_bytes(file: Path, *, required: bool) -> bytes | None:
         if not required:
             return None
         raise UsageError(
-            f"the configuration {file} does not exist; name another with --config, or leave it out"
+            f"the configuration {file} does not exist; name another with ",
+            Argument("config"),
+            ", or leave it out",
+            argument="config",
         ) from None
     except OSError as error:
-        raise UsageError(f"cannot read the configuration {file}: {error.strerror}; name a file with --config") from None
+        raise UsageError(
+            f"cannot read the configuration {file}: {error.strerror}; name a file with ",
+            Argument("config"),
+            argument="config",
+        ) from None
     if len(raw) > LARGEST:
         raise UsageError(
-            f"the configuration {file} has more than {LARGEST:,} bytes; name an adjudge.toml with --config"
+            f"the configuration {file} has more than {LARGEST:,} bytes; name an adjudge.toml with ",
+            Argument("config"),
+            argument="config",
         )
     return raw
 

@@ -15,7 +15,7 @@ from adjudge.config.judges import Opener
 from adjudge.config.layers import ConfiguredLayers, open_layers
 from adjudge.config.ledger import CommandRecorder, open_recorder
 from adjudge.config.modules import find_code, importing
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.text import flatten, show
 from adjudge.guards.audit import Audit
 from adjudge.guards.gate import Gate
@@ -187,7 +187,8 @@ def _open_asking(
     ledger = (recorder if recorder is not None else open_recorder(config, None, off=False)).ledger
     if ledger is None:
         raise UsageError(
-            "it asks people, and requests are kept beside a ledger; write url under [ledger], or give --ledger"
+            "it asks people, and requests are kept beside a ledger; write url under [ledger], or give ",
+            Argument("ledger"),
         )
     terms = read_terms(config, _find_audit_approvers(table) | table.get("ask", {}))
     shows = terms.pop("show_content", False)

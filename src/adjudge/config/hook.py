@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from adjudge.config.file import Config, check_keys, read_config
 from adjudge.config.gates import check_gate_ready, close_gate, open_approvals, open_gate
 from adjudge.config.ledger import CommandRecorder, find_place, open_ledger
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_seconds
 from adjudge.formats.text import show
 from adjudge.guards.gate import Gate
@@ -208,11 +208,15 @@ def read_bound_config(path: Path, *, digest: str | None, allow_python: bool = Fa
     compares none), and for code in it unless ``allow_python``, or a server is asked, which runs it.
     """
     if not path.is_absolute():
-        raise UsageError(f"--config must be an absolute path, got {show(str(path))}", argument="config")
+        raise UsageError(Argument("config"), f" must be an absolute path, got {show(str(path))}", argument="config")
     _check_file(path)
     config = read_config(path)
     if not allow_python and "server" not in config.hook and (code := find_python(config)) is not None:
-        raise UsageError(f"{path} runs code ({show(code)}); take it out, or install the hook with --allow-python")
+        raise UsageError(
+            f"{path} runs code ({show(code)}); take it out, or install the hook with ",
+            Argument("allow_python", "True"),
+            argument="allow_python",
+        )
     if "server" not in config.hook:
         _check_ledger(config)
     if digest is not None and digest != digest_installed(config):
@@ -243,7 +247,11 @@ def _check_file(path: Path) -> None:
     try:
         mode = path.lstat().st_mode
     except OSError as error:
-        raise UsageError(f"cannot read the configuration {path}: {error.strerror}; name a file with --config") from None
+        raise UsageError(
+            f"cannot read the configuration {path}: {error.strerror}; name a file with ",
+            Argument("config"),
+            argument="config",
+        ) from None
     if stat.S_ISLNK(mode):
         raise UsageError(f"{path} is a link, and what it leads to can be changed; name the file itself")
     if mode & stat.S_IWOTH:

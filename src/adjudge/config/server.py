@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from adjudge.config.file import Config, check_keys
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_seconds, check_whole_number
 from adjudge.formats.loopback import is_this_machine
 from adjudge.formats.text import show
@@ -177,7 +177,10 @@ def check_anonymous(settings: ServerSettings, config: Config) -> None:
     if not settings.is_local:
         raise UsageError(
             f"{config.path}: [server] host is {settings.host}, which others can reach, so requests need a key; "
-            "leave out --allow-anonymous, or listen on 127.0.0.1"
+            "leave out ",
+            Argument("allow_anonymous"),
+            ", or listen on 127.0.0.1",
+            argument="allow_anonymous",
         )
 
 

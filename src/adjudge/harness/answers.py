@@ -32,7 +32,7 @@ def block(message: str) -> dict[str, Any]:
     return {"decision": "block", "reason": message}
 
 
-def tell_user(message: str) -> dict[str, Any]:
+def warn_user(message: str) -> dict[str, Any]:
     """Answer with a message that the user reads, and no opinion."""
     return {"systemMessage": message}
 

@@ -10,7 +10,7 @@ from adjudge.formats.text import quote
 from adjudge.guards.tool_guard.call import ToolCall, ToolVerdict
 from adjudge.guards.tool_guard.guard import ToolGuard
 from adjudge.guards.tool_guard.screens import CallScreen, Screened
-from adjudge.harness.answers import NO_OPINION, Opinion, answer_call, block, tell_user, withhold
+from adjudge.harness.answers import NO_OPINION, Opinion, answer_call, block, warn_user, withhold
 from adjudge.harness.events import SOURCE, AnswerEvent, CallEvent, Harness, HookEvent, PromptEvent, RanEvent
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class HookGuard(CallGuard):
             return withheld
         if is_checked and not is_held:
             return NO_OPINION
-        return tell_user(_UNCHECKED) if self.harness == "claude" else NO_OPINION
+        return warn_user(_UNCHECKED) if self.harness == "claude" else NO_OPINION
 
     async def _may_be_read(self, event: RanEvent) -> bool:
         if event.left_out:
@@ -134,4 +134,4 @@ class HookGuard(CallGuard):
         if verdict or self.observes:
             return NO_OPINION
         # Sent back for ever, an agent would never end: Codex sets no limit to it.
-        return tell_user(_SENT_BACK_ONCE) if event is not None and event.is_second else block(verdict.message)
+        return warn_user(_SENT_BACK_ONCE) if event is not None and event.is_second else block(verdict.message)

@@ -145,12 +145,12 @@ def _read_object(headers: Mapping[str, str], answer: bytes) -> dict[str, Any]:
     if headers.get("content-type", "").partition(";")[0] != "application/json":
         raise NotChecked("the answer is no JSON")
     try:
-        found = json.loads(answer.decode("utf-8"))
+        body = json.loads(answer.decode("utf-8"))
     except (ValueError, RecursionError):
         raise NotChecked("the answer is no JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(body, dict):
         raise NotChecked("the answer is no object")
-    return found
+    return body
 
 
 # ---------------------------------------------------------------- files
@@ -176,10 +176,10 @@ def read_own_file(path: str, *, private: bool = False) -> bytes:
     return raw
 
 
-def _check_own(path: str, found: os.stat_result, *, private: bool) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _check_own(path: str, status: os.stat_result, *, private: bool) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise NotChecked(f"{path} is no file")
-    if found.st_mode & (0o077 if private else 0o002) or (private and found.st_uid not in (0, os.getuid())):
+    if status.st_mode & (0o077 if private else 0o002) or (private and status.st_uid not in (0, os.getuid())):
         right = "0600" if private else "o-w"
         raise NotChecked(f"{path} can be {'read' if private else 'written'} by others (chmod {right})")
 
@@ -261,15 +261,15 @@ def _connect_tls(server: GuardServer, end: float) -> Any:
     """Connect to a server by TLS, and close the connection unless its certificate is the pinned one."""
     import ssl
 
-    found = _HTTPS.fullmatch(server.address)
+    address = _HTTPS.fullmatch(server.address)
     pin = _PIN.fullmatch(server.certificate or "")
-    if found is None or pin is None:
+    if address is None or pin is None:
         raise NotChecked("https needs a host and a pinned certificate")
-    host = found[1].strip("[]")
+    host = address[1].strip("[]")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     # One certificate counts, whoever signed it and whatever name it has.
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    plain = socket.create_connection((host, int(found[2] or 443)), timeout=_left(end))
+    plain = socket.create_connection((host, int(address[2] or 443)), timeout=_left(end))
     try:
         plain.settimeout(_left(end))
         connection = context.wrap_socket(plain, server_hostname=host)
@@ -321,11 +321,11 @@ def _receive_part(connection: Any, end: float) -> bytes:
 def _read_head(head: bytes) -> dict[str, str]:
     """Read the headers of an answer with the status 200; raise ``NotChecked`` if they can be read in two ways."""
     status, *lines = head.split(b"\r\n")
-    found = _STATUS.fullmatch(status)
-    if found is None:
+    status_line = _STATUS.fullmatch(status)
+    if status_line is None:
         raise NotChecked("the answer is no HTTP")
-    if found[1] != b"200":
-        raise NotChecked(f"the server answered {found[1].decode()}")
+    if status_line[1] != b"200":
+        raise NotChecked(f"the server answered {status_line[1].decode()}")
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.decode("latin-1").partition(":")

@@ -17,7 +17,7 @@ from typing import Any
 from adjudge.errors import UsageError
 from adjudge.formats.json import read_json
 from adjudge.formats.text import show
-from adjudge.harness.answers import tell_user
+from adjudge.harness.answers import warn_user
 from adjudge.harness.events import Harness
 from adjudge.harness.hook_client import MARK
 
@@ -43,7 +43,7 @@ The alarm ends the process in the kernel, whatever Python is busy with, before t
 PATIENCE = 15
 """Seconds for which the harness waits longer than the hook may take."""
 
-_UNANSWERED = tell_user("adjudge: this answer could not be checked")
+_UNANSWERED = warn_user("adjudge: this answer could not be checked")
 
 _OWN = ("from adjudge.cli import main; main()", "from adjudge.harness.hook_client import main; main()")
 """Parts of commands of ours, by one of which those of an earlier installation are found."""

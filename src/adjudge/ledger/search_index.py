@@ -349,11 +349,11 @@ def _escape(part: str) -> str:
 
 def _write_match(query: SearchQuery) -> str:
     """Write the expression of FTS5 for some trigrams of a query; empty where it has none, as a word of two letters."""
-    found: dict[str, None] = {}
+    trigrams: dict[str, None] = {}
     for part in sorted(query.list_parts(), key=len, reverse=True):
         starts = [*range(0, len(part) - 2, 3), len(part) - 3]
         for start in starts if len(part) >= 3 else ():
-            if len(found) < _MOST_TRIGRAMS:
-                found[part[start : start + 3]] = None
-    quoted = (trigram.replace('"', '""') for trigram in found)
+            if len(trigrams) < _MOST_TRIGRAMS:
+                trigrams[part[start : start + 3]] = None
+    quoted = (trigram.replace('"', '""') for trigram in trigrams)
     return " AND ".join(f'"{trigram}"' for trigram in quoted)

@@ -52,7 +52,7 @@ def list_findings(result: JudgeResult) -> list[PlacedFinding]:
 
     Then what the judge said of each call and turn of a run that it judged by itself.
     """
-    found = [
+    by_rules = [
         PlacedFinding(
             place=place, finding=Finding(state=_find_state(rule.severity), word=f"rule {rule.name}", text=text)
         )
@@ -61,7 +61,7 @@ def list_findings(result: JudgeResult) -> list[PlacedFinding]:
         for place, text in _list_places(rule)
     ]
     return [
-        *found,
+        *by_rules,
         *(placed for judge, part in _list_parts(result) if (placed := _place_part(part, judge)) is not None),
     ]
 
@@ -96,9 +96,9 @@ def _list_places(rule: RuleResult) -> list[tuple[str, str]]:
         return [(f"calls[{call - 1}]", rule.message)]
     if isinstance(place, str):
         return [(place, rule.message)]
-    found = rule.metadata.get("found")
+    places = rule.metadata.get("found")
     kinds: dict[str, Counter[str]] = {}
-    for item in found if isinstance(found, list | tuple) else ():
+    for item in places if isinstance(places, list | tuple) else ():
         if isinstance(item, Mapping) and isinstance(item.get("place"), str):
             kinds.setdefault(item["place"], Counter())[str(item.get("kind"))] += 1
     return [

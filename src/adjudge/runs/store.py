@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from adjudge.dataset.contents import digest_content
-from adjudge.errors import AdjudgeError, UsageError
+from adjudge.errors import AdjudgeError, Argument, UsageError
 from adjudge.formats.sqlite import create_private
 from adjudge.formats.sqlite_file import KEEP_FACT, FileKind, SqliteFile
 from adjudge.formats.text import clean
@@ -145,7 +145,9 @@ class RunStore:
         except FileExistsError:
             if self.has_begun():  # else the process that began it was killed before anything was in it
                 raise UsageError(
-                    f"{self.path.parent} holds a run already; resume it with --resume, or name another"
+                    f"{self.path.parent} holds a run already; resume it with ",
+                    Argument("resume", "True"),
+                    ", or name another",
                 ) from None
         except OSError as error:
             raise UsageError(f"the run {self.path.parent} cannot be written: {error.strerror}; name another") from None

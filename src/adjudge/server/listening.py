@@ -13,7 +13,7 @@ from typing import Any
 import uvicorn
 
 from adjudge.config.server import ServerSettings
-from adjudge.errors import UsageError
+from adjudge.errors import Argument, UsageError
 from adjudge.formats.text import show
 from adjudge.server.http_protocol import TimedProtocol
 
@@ -50,7 +50,9 @@ def listen(settings: ServerSettings) -> socket.socket:
         listener = socket.create_server((settings.host, settings.port), family=family, backlog=2_048)
     except OSError as error:
         raise UsageError(
-            f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; give another with --port"
+            f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; give another with ",
+            Argument("port"),
+            argument="port",
         ) from None
     # Named as TCP, for asyncio sends without delay only then. Otherwise the body of an answer waits for the client to
     # confirm its head, which takes 40 ms.
@@ -86,7 +88,7 @@ def listen_unix(path: str, mode: str) -> socket.socket:
             raise
     except OSError as error:
         raise UsageError(
-            f"cannot listen on {show(path)}: {error.strerror}; give another with --uds", argument="uds"
+            f"cannot listen on {show(path)}: {error.strerror}; give another with ", Argument("uds"), argument="uds"
         ) from None
     return listener
 
@@ -102,7 +104,9 @@ def _remove_old(place: Path) -> None:
     if not place.exists() and not place.is_symlink():
         return
     if not place.is_socket() or place.is_symlink():
-        raise UsageError(f"{show(str(place))} is there, and is no socket; give another with --uds", argument="uds")
+        raise UsageError(
+            f"{show(str(place))} is there, and is no socket; give another with ", Argument("uds"), argument="uds"
+        )
     with socket.socket(socket.AF_UNIX) as other:
         try:
             other.connect(str(place))

@@ -141,11 +141,11 @@ def _list_members(request: Request, place: Sequence[object]) -> list[str]:
     models = [] if body is None else list(_find_models(body.field_info.annotation))
     for part in place:
         inner = [
-            found
+            inner_model
             for model in models
             for name, field in model.model_fields.items()
             if part in {name, field.alias}
-            for found in _find_models(field.annotation)
+            for inner_model in _find_models(field.annotation)
         ]
         # A place in a list, and the name of an alternative, lead to no other model.
         models = inner or models

@@ -99,10 +99,10 @@ async def _read_list(
         """Read rows, figures and choices in one transaction."""
         conditions = [*visible, *_list_conditions(filters), ~_was_recorded_again()]
         conditions += [match_entries(connection, query, columns.c.seq)] if query else []
-        found = select(columns.c.seq, columns.c.state).where(*conditions)
+        matches = select(columns.c.seq, columns.c.state).where(*conditions)
         # One statement, so that a search is done once for the figures and the rows. Without one, the newest rows are
         # found at once, and only the figures go through all that match.
-        matching = found.cte("matching") if query else found.subquery()
+        matching = matches.cte("matching") if query else matches.subquery()
         newest = select(matching.c.seq).order_by(matching.c.seq.desc()).limit(most + 1)
         newest = (newest if before is None else newest.where(matching.c.seq < before)).subquery()
         counts = select(matching.c.state, func.count()).group_by(matching.c.state)

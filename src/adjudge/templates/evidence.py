@@ -60,10 +60,10 @@ def mark_evidence(text: str, quotations: Sequence[str]) -> MarkedText:
     same place.
     """
     places, missing = find_quotations(text, quotations)
-    found = {place.number for place in places}
+    placed_numbers = {place.number for place in places}
     return MarkedText(
         passages=cut_passages(text, places),
-        numbers={quotation: number for number, quotation in enumerate(quotations, 1) if number in found},
+        numbers={quotation: number for number, quotation in enumerate(quotations, 1) if number in placed_numbers},
         missing=tuple(missing.values()),
     )
 

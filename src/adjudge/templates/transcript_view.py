@@ -127,13 +127,13 @@ def _list_findings(conversation: Conversation, findings: Sequence[PlacedFinding]
         "messages": conversation.begins,
         "": conversation.begins,
     }
-    found: dict[int, list[Finding]] = {}
+    by_step: dict[int, list[Finding]] = {}
     for placed in findings:
         match = _PLACE.match(placed.place)
         places = begins[match[1]] if match else ()
         if match and int(match[2]) < len(places):
-            found.setdefault(places[int(match[2])], []).append(placed.finding)
-    return found
+            by_step.setdefault(places[int(match[2])], []).append(placed.finding)
+    return by_step
 
 
 @dataclass(slots=True)
@@ -167,7 +167,7 @@ class _Builder:
     @property
     def faulty(self) -> Collection[int]:
         """The places of the steps about which something was found that is not in order."""
-        return {place for place, found in self.findings.items() if any(one.state != "passed" for one in found)}
+        return {place for place, findings in self.findings.items() if any(one.state != "passed" for one in findings)}
 
     # ------------------------------------------------------------ which steps
 
@@ -222,13 +222,13 @@ class _Builder:
 
     def _make_step(self, place: int, *, whole: bool) -> StepRow:
         step, number = self.run.steps[place], place + 1
-        found = tuple(self.findings.get(place, ()))
+        findings = tuple(self.findings.get(place, ()))
         who = {"assistant": "agent"}.get(step.role, step.role)
         row = StepRow(
             number=number,
             who=self._shorten(number, self.conversation.speakers.get(place, who)),
             remark=self._describe_unseen(place, step),
-            findings=found,
+            findings=findings,
             is_marked=place in self.faulty or _failed(step) or place in self.quoted_steps,
         )
         if step.call is None:

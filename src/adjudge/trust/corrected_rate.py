@@ -241,7 +241,7 @@ def make_internal_rate(
         naive=naive,
         worth=worth if alone else None,
         assumptions=_list_assumptions(heaps, number, unresolved, target),
-        notes=(*_say_groups(number), *_say_unequal(groups), *_note_few_of_a_kind(heaps, method, near=near)),
+        notes=(*_note_groups(number), *_note_unequal(groups), *_note_few_of_a_kind(heaps, method, near=near)),
     )
 
 
@@ -359,23 +359,23 @@ def _list_assumptions(heaps: Sequence[Heap], groups: int | None, unresolved: int
         sentences.append("The groups do not depend on one another.")
     if target == "system":
         sentences.append("The run is a random sample of what the system produces.")
-    return (*sentences, *_say_unresolved(unresolved))
+    return (*sentences, *_note_unresolved(unresolved))
 
 
-def _say_unresolved(unresolved: int) -> tuple[str, ...]:
+def _note_unresolved(unresolved: int) -> tuple[str, ...]:
     if not unresolved:
         return ()
     return (f"Nothing is assumed about the {unresolved:,} unresolved cases: the limits hold if they are good or bad.",)
 
 
-def _say_groups(number: int | None) -> tuple[str, ...]:
+def _note_groups(number: int | None) -> tuple[str, ...]:
     if number is None or number >= ENOUGH_GROUPS:
         return ()
     more = ENOUGH_GROUPS - number
     return (f"{number} groups are few: label {more} more, and the interval covers as it should.",)
 
 
-def _say_unequal(groups: GroupCounts | None) -> tuple[str, ...]:
+def _note_unequal(groups: GroupCounts | None) -> tuple[str, ...]:
     """A note where a few groups hold most of the labels (Kish's effective number)."""
     if groups is None:
         return ()

@@ -175,7 +175,7 @@ def find_limits(drawn: Floats, units: int, level: float = LEVEL) -> tuple[float,
         share = 100 * (1 - len(defined) / len(drawn))
         return f"no interval: undefined in {share:.0f} % of resamples; label more of the rare cases"
     if units < LEAST_UNITS:
-        return _say_few(units)
+        return _describe_few(units)
     tail = float(norm.sf(math.sqrt(units / (units - 1)) * t.ppf((1 + level) / 2, units - 1)))
     low, high = (float(limit) for limit in np.quantile(defined, [tail, 1 - tail]))
     if high - low < 1e-12:
@@ -215,12 +215,12 @@ def estimate_clustered_share(counts: Floats, sizes: Floats) -> Estimate:
     number, groups = int(sizes.sum()), int((sizes > 0).sum())
     value = float(counts.sum()) / number
     if groups < LEAST_UNITS:
-        return Estimate(value=value, of=number, note=_say_few(groups))
+        return Estimate(value=value, of=number, note=_describe_few(groups))
     low, high = find_clustered_share(counts, sizes)
     return Estimate(value=value, of=number, low=low, high=high, method="Wilson, of groups")
 
 
-def _say_few(units: int) -> str:
+def _describe_few(units: int) -> str:
     missing = LEAST_UNITS - units
     return f"no interval: {units} items or groups are too few, at least {LEAST_UNITS} are needed; label {missing} more"
 

@@ -614,14 +614,14 @@ def _print_approval(approval: Approval, pending: PendingDecision | None, place: 
     # A gate that was made in Python cannot be resumed by a command, which does not have it.
     is_configured = approval.gate in read_config(place.config).gates
     if approval.status == "approved":
-        note(_say_how_to_resume(approval, pending, place.ledger, is_configured=is_configured))
+        note(_explain_resuming(approval, pending, place.ledger, is_configured=is_configured))
     elif approval.status == "denied":
         resume = f"adjudge gate resume {approval.id}{_repeat_ledger(place.ledger)}"
         records = f"; {resume} records that" if is_configured else ""
         note(f"what the gate held back stays blocked{records}")
 
 
-def _say_how_to_resume(
+def _explain_resuming(
     approval: Approval, pending: PendingDecision | None, ledger: str | None, *, is_configured: bool
 ) -> str:
     # `gate resume` would use up the approval of a request, and its client be refused.

@@ -209,10 +209,10 @@ class ToolGuard(ReadOnly):
         written: Mapping[ToolKey, CallChecker | None] = tools if isinstance(tools, Mapping) else {"*": tools}
         gates = [value for value in (*written.values(), answers, prompts, results) if isinstance(value, Gate)]
         _check_gates(gates, unsafe)
-        given = _find_ledger(gates, ledger)
-        self.ledger = Ledger(IN_MEMORY) if given is None else given
+        known_ledger = _find_ledger(gates, ledger)
+        self.ledger = Ledger(IN_MEMORY) if known_ledger is None else known_ledger
         """The ledger in which every decision is recorded."""
-        self._owns_ledger = given is None
+        self._owns_ledger = known_ledger is None
         prepared = {id(gate): self._prepare(gate) for gate in gates}
         self._tools = ToolPatterns({key: _replace(value, prepared) for key, value in written.items()})
         _check_checkers(self._tools)
@@ -277,10 +277,10 @@ class ToolGuard(ReadOnly):
         For integrations that cannot recognise the call when it is repeated: they refuse such a tool, so that nobody is
         asked in vain.
         """
-        found = self._tools.find(tool, server)
-        if found is None:
+        matched = self._tools.find(tool, server)
+        if matched is None:
             return False
-        _, checker = found
+        _, checker = matched
         # A gate of a guard that asks keeps pending decisions (see _check_gates), so this is: it asks, and does not only
         # observe.
         return isinstance(checker, Gate) and can_repeat(checker)
@@ -320,8 +320,8 @@ class ToolGuard(ReadOnly):
 
         For integrations that know a person by their sign-in, and take a vote of theirs.
         """
-        found = self._tools.find(tool, server)
-        store = found[1].pending_store if found is not None and isinstance(found[1], Gate) else None
+        matched = self._tools.find(tool, server)
+        store = matched[1].pending_store if matched is not None and isinstance(matched[1], Gate) else None
         return store if isinstance(store, Approvals) else None
 
     async def record_pass(self, call: ToolCall, verdict: ToolVerdict) -> None:
@@ -431,10 +431,10 @@ class ToolGuard(ReadOnly):
         return verdict if verdict or message is None else replace(verdict, message=message)
 
     async def _check_call(self, call: ToolCall, task: object, *, asks_anew: bool = True) -> ToolVerdict:
-        found = self._tools.find(call.tool, call.server)
-        if found is None:
+        matched = self._tools.find(call.tool, call.server)
+        if matched is None:
             return await self._record_refusal("not_listed", call, "no name of the guard's tools fits this one")
-        _, checker = found
+        _, checker = matched
         try:
             question = await self._read_call(call)
         except AdjudgeError as error:
@@ -443,15 +443,15 @@ class ToolGuard(ReadOnly):
 
     async def _check_content(self, gate: str, content: object, run: str) -> ToolVerdict:
         call = ToolCall(gate, {}, "", run)
-        found = self._tools.find(gate, None)
-        if found is None or not found[0].is_exact or not isinstance(found[1], Gate):
+        matched = self._tools.find(gate, None)
+        if matched is None or not matched[0].is_exact or not isinstance(matched[1], Gate):
             return await self._record_refusal("not_listed", call, "no gate of the guard has this name")
         try:
             about = {"tool": gate, "run_id": run, "kind": CONTENT}
             question = self._read_text(content, "content", about, run, label=gate)
         except AdjudgeError as error:
             return await self._record_refusal("refused", call, f"the content cannot be read: {error}")
-        return await self._check_in_turn(call, question, found[1], None)
+        return await self._check_in_turn(call, question, matched[1], None)
 
     async def _check_in_turn(
         self,
@@ -615,13 +615,13 @@ class ToolGuard(ReadOnly):
         Without one, return ``None`` and the call under the number that its first request will have.
         """
         held, approval_id = self._hold(question, 1), None
-        while (found := await find_repeated(gate, held)) is not None:
-            approval_id, held = found, replace(held, number=held.number + 1)
+        while (repeated_id := await find_repeated(gate, held)) is not None:
+            approval_id, held = repeated_id, replace(held, number=held.number + 1)
         return approval_id, held if approval_id is None else replace(held, number=held.number - 1)
 
     async def _is_open(self, call: ToolCall) -> bool:
-        found = self._tools.find(call.tool, call.server)
-        gate = None if found is None else found[1]
+        matched = self._tools.find(call.tool, call.server)
+        gate = None if matched is None else matched[1]
         if not isinstance(gate, Gate) or gate.pending_store is None or not can_repeat(gate):
             return False
         try:
@@ -712,8 +712,8 @@ class ToolGuard(ReadOnly):
 
     async def _check_result(self, call: ToolCall, result: object) -> ToolVerdict:
         """Check what a tool returned, by the tool's own screen and the gate of results; without both it is allowed."""
-        found = self._tools.find(call.tool, call.server)
-        checker = None if found is None else found[1]
+        matched = self._tools.find(call.tool, call.server)
+        checker = None if matched is None else matched[1]
         if self.results is None and not isinstance(checker, ResultScreen):
             return ToolVerdict("allow")  # nobody checks it, so it may be of any size and kind
         content: dict[str, Any] = {"tool": call.tool, **({} if call.server is None else {"server": call.server})}
@@ -854,11 +854,11 @@ def _list_risks(gate: Gate) -> list[tuple[str, str]]:
     return risks + ([("show_content", "show_content=False")] if gate.asks and not gate.show_content else [])
 
 
-def _find_ledger(gates: Collection[Gate], given: Ledger | None) -> Ledger | None:
+def _find_ledger(gates: Collection[Gate], ledger: Ledger | None) -> Ledger | None:
     """Find the one ledger of some gates and their approvals; raise ``UsageError`` if there are several."""
-    kept = [given, *[getattr(gate.ledger, "ledger", gate.ledger) for gate in gates]]
+    kept = [ledger, *[getattr(gate.ledger, "ledger", gate.ledger) for gate in gates]]
     kept += [gate.pending_store.ledger for gate in gates if gate.pending_store is not None]
-    ledgers = list({id(ledger): ledger for ledger in kept if isinstance(ledger, Ledger)}.values())
+    ledgers = list({id(each): each for each in kept if isinstance(each, Ledger)}.values())
     if len(ledgers) > 1:
         # Two stores could each have a request for one call, and each an approval of it.
         raise UsageError(

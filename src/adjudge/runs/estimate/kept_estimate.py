@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from adjudge.errors import AdjudgeError, UsageError
+from adjudge.errors import AdjudgeError, Argument, UsageError
 from adjudge.formats.typed import read_typed_json
 from adjudge.runs.folder import MANIFEST_FILE, write_document
 
@@ -50,8 +50,10 @@ def keep_estimate(folder: Path, estimate: Mapping[str, Any]) -> Path:
     """
     if (folder / MANIFEST_FILE).exists():
         raise UsageError(
-            f"{folder} holds a run already, and an estimate is made before one begins; leave --out out, or name "
-            "another folder"
+            f"{folder} holds a run already, and an estimate is made before one begins; leave ",
+            Argument("out"),
+            " out, or name another folder",
+            argument="out",
         )
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -104,7 +104,7 @@ async def get_progress(run: str, state: CurrentState, caller: Labelling) -> Resp
 
 
 @router.post("/labels/{run}/settle")
-async def settle_difference(run: str, body: LabelBody, state: CurrentState, caller: Settling) -> Response:
+async def adjudicate_difference(run: str, body: LabelBody, state: CurrentState, caller: Settling) -> Response:
     """Settle what people differ about; it decides over all other labels of the case."""
     rater = name_rater(caller)
     await note_earlier(state, rater, run, body.case)

@@ -40,8 +40,8 @@ def make_vote_act(name: str, vote: Vote | None, *, otherwise: str = "not yet", a
 
 def read_answers(entries: Iterable[Entry]) -> dict[int, str]:
     """Read the lines for the agent that came with votes, by the place of the vote's entry."""
-    found = {entry.seq: (entry.payload or {}).get("answer") for entry in entries if entry.kind in _VOTES}
-    return {seq: answer for seq, answer in found.items() if isinstance(answer, str) and answer}
+    answers = {entry.seq: (entry.payload or {}).get("answer") for entry in entries if entry.kind in _VOTES}
+    return {seq: answer for seq, answer in answers.items() if isinstance(answer, str) and answer}
 
 
 def find_withdrawn(entries: Sequence[Entry], name: str | None) -> Vote | None:

@@ -305,7 +305,7 @@ async def view_differences(
 
 
 @router.post("/labels/{run}/differences", include_in_schema=False)
-async def settle_difference(
+async def adjudicate_difference(
     run: str, request: Request, state: CurrentState, caller: Settling, form: Annotated[SettleForm, Form()]
 ) -> Response:
     """Settle a difference, or leave it open, and go on."""
