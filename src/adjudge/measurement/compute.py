@@ -120,8 +120,6 @@ def compute_measurement(
     rate, sampling = _compute_rate(work)
     strata = find_strata(tally, sampling, origin)
     work.strata = strata if strata is not None and len(strata.sizes) > 1 else None
-    if work.strata is not None and work.strata is not origin.planned:
-        work.notes.append(_STATED_SIZES)
     _keep_drawn(work)
     if options.drawn_only:
         _, sampled, _ = find_sampling(tally, origin, labels_are_random=options.labels_are_random, lost=lost)
@@ -193,10 +191,15 @@ def _make_table(tally: MeasurementTally) -> dict[LabelledVerdict, dict[TruthHeap
 
 
 def _keep_drawn(work: _Computation) -> None:
-    """Leave labels out that somebody picked beside a plan of several strata: nobody knows what they stand for."""
+    """Leave labels out that somebody picked beside a plan of several strata: nobody knows what they stand for.
+
+    Add a note where the sizes of the strata are what the labels state.
+    """
     if (strata := work.strata) is not None:
         designs = zip(work.places, work.tally.list_designs(work.places), strict=True)
         work.places = [at for at, drawn in designs if strata.find(drawn) is not None]
+        if strata is not work.origin.planned:
+            work.notes.append(_STATED_SIZES)
 
 
 def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, Sampling]:
