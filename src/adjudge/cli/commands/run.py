@@ -121,10 +121,8 @@ def run_data(
     _check_estimate(estimating, resume=options.resume)
     batch = read_batch([options.out], batching, resume=options.resume)
     _check_pairs(pairing, criteria)
-    if fields.kind in SUITES:
-        dataset = open_suite(data, fields, rubric, case_criteria)
-    else:
-        dataset = open_counted(data, fields, case_criteria)
+    is_suite = fields.kind in SUITES
+    dataset = open_suite(data, fields, rubric, case_criteria) if is_suite else open_counted(data, fields, case_criteria)
     chosen = choose(make_panel(judging), configuration, rubric)
     drawn = {"repeat": options.repeat, "sample": options.sample, "seed": options.seed, "prices": configuration.prices}
     on_conflict: Any = pairing.on_conflict or "tie"
