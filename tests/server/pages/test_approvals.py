@@ -932,12 +932,15 @@ HOSTILE = "\u202e\u2066\"'><script>alert(1)</script><img src=x onerror=y>"
 
 
 @pytest.mark.parametrize("name", ["q", "agent", "customer", "gate"])
-def test_a_hostile_filter_is_text_wherever_it_is_shown(server: RunningServer, ana: Any, name: str):
+def test_a_hostile_filter_is_text_wherever_it_is_shown(tmp_path: Path, name: str):
     """Beside the number that was found, in the form and in the links of what follows: no element and no direction."""
     texts = ("nobody", HOSTILE)
-    for text in texts:
-        make_request(server, metadata={"title": "Held", "agent": text, "customer": text})
-    plain, hostile = (ana.get("/approvals", params={name: text}) for text in texts)
+    with run_server(tmp_path, config=CONFIG) as server:
+        server.add_account("Ana", "approve", "read")
+        ana = server.sign_in("Ana")
+        for text in texts:
+            make_request(server, metadata={"title": "Held", "agent": text, "customer": text})
+        plain, hostile = (ana.get("/approvals", params={name: text}) for text in texts)
 
     assert (plain.status_code, hostile.status_code) == (200, 200)
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", hostile.text)
