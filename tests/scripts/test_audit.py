@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
+from importlib.util import find_spec, module_from_spec, spec_from_loader
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from kit.environment import require
 from kit.house import ROOT
 
 pytest.importorskip("packaging")
@@ -35,11 +36,13 @@ def test_a_secret_is_found_in_any_version_of_a_file_and_not_shown():
 
 def test_the_base_install_brings_no_gpl_and_nothing_without_a_licence():
     """An application that installs adjudge is bound to nothing by it."""
+    require("mcp", find_spec("mcp"), "./scripts/setup --all")
     assert load("dependencies").list_licence_problems() == []
 
 
 def test_the_page_lists_the_licence_of_everything_in_the_base_install():
     """Written anew with scripts/dependencies --licences."""
+    require("mcp", find_spec("mcp"), "./scripts/setup --all")
     section = (ROOT / "docs" / "dependencies.md").read_text("utf-8").partition("## Licences")[2]
     listed = {
         name
