@@ -257,7 +257,7 @@ Two systems, judged by one judge: {draws} draws of labels for each pair of exam 
 labelled questions people alone would need for an interval as narrow, for each one labelled. *Shown* is the share of
 draws in which the interval leaves out 0 on the right side, over all pairs, those that hardly differ included.
 
-*Missed* stands beside each figure of this section that is below what was asked for: a coverage of 0.94 and of no pair
+*Missed* marks each figure of this section that is below what was asked for: a coverage of 0.94 and of no pair
 below 0.91; 36 pairs; with GPT-4 and 100 questions a worth of 1.7 and the better system shown in 0.75; and exact limits
 that are 1.5 times as wide.
 

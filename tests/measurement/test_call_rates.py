@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adjudge import Case, Judge, UsageError, open_run, run
+from adjudge import Case, Judge, Rubric, UsageError, open_run, run
 from adjudge.dataset import Label
 from adjudge.labels import find_plan_status, make_plan, open_label_queue, write_plan
 from adjudge.measurement import CallRates, DeciderRates, make_call_rates
@@ -121,6 +121,22 @@ def test_of_a_run_with_rules_the_judge_was_not_asked_what_they_stop(tmp_path: Pa
     assert find(rates, "rules").calls == {"passed": 19, "stopped": 1, "unknown": 0}
     assert find(rates, "judge").calls["unknown"] == 1
     assert find(rates, "judge").wrong_passes_of_bad.value == pytest.approx(1 / 4)
+
+
+def test_a_call_that_rules_alone_pass_is_not_stopped_by_them(tmp_path: Path):
+    """Where a rule decides every criterion, no judge is asked; what passes got through the rules."""
+    rubric = Rubric(
+        name="May run",
+        criteria=[
+            {"name": "harmless", "description": "It does no harm.", "rule": {"not_contains": "17"}},
+        ],
+    )
+    place = tmp_path / "run"
+    run(EVERY, Judge(judge_words), rubric=rubric, rules=[{"not_contains": "18"}], out=place).finish_sync()
+    rates = make_call_rates(place, labels=[make_label(case) for case in EVERY])
+
+    assert find(rates, "rules").calls == {"passed": 18, "stopped": 2, "unknown": 0}
+    assert [decider.name for decider in rates.deciders] == ["harness", "rules"]
 
 
 def test_what_the_judge_leaves_undecided_stays_out(tmp_path: Path):

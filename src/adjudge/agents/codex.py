@@ -106,7 +106,7 @@ class _Events:
         )
 
     def _read_item(self, number: int, entry: dict[str, Any], *, is_done: bool) -> None:
-        """Read an item that begins, goes on or (``is_done``) has ended: a message, or a call with its result."""
+        """Read an item that started, was updated or (``is_done``) completed: a message, or a call with its result."""
         item = entry.get("item")
         if not isinstance(item, dict) or not read_kind(item):
             self.transcript.report(f"line {number} has no item")

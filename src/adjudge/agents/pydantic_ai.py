@@ -104,7 +104,7 @@ def _read_message(transcript: Transcript, number: int, message: dict[str, Any]) 
 
 
 def _read_request(transcript: Transcript, part: dict[str, Any]) -> bool:
-    """Read a part of what the model was given, and return whether its kind is known."""
+    """Read a part of a request to the model, and return whether its kind is known."""
     kind, content = read_kind(part, "part_kind"), part.get("content")
     if kind == "tool-return":
         failed = part.get("outcome", "success") != "success"

@@ -54,7 +54,7 @@ class AgentRun:
     cost: float | None = None
     """Dollars; ``None`` means unknown, never free."""
     duration_ms: float | None = None
-    """The time that it ran, in milliseconds; ``None`` is unknown."""
+    """The duration of the call, in milliseconds; ``None`` is unknown."""
     complete: bool = True
     """False if something could not be read or the run was cut short: then "it did not" proves nothing."""
     problems: tuple[str, ...] = ()

@@ -34,7 +34,7 @@ class CallRecord:
     failed_rules: tuple[str, ...] = ()
     """The names of those that failed."""
     sources: tuple[str, ...] = field(default=())
-    """The places in which it was found: ``ledger``, or the agent whose transcript has it, such as ``claude``."""
+    """The sources of the record: ``ledger``, or the agent whose transcript has it, such as ``claude``."""
 
     def __post_init__(self) -> None:
         for name, times in self.outcomes.items():

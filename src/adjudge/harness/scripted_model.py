@@ -26,7 +26,7 @@ class ScriptedCall:
     arguments: Mapping[str, Any]
     call_id: str
     namespace: str | None = None
-    """The name under which Codex files a tool that is not its own, such as one of an MCP server."""
+    """The namespace that Codex gives to a tool of an MCP server."""
     is_text: bool = False
     """True for a tool of Codex that takes a text and no JSON, which is the argument ``input``."""
 

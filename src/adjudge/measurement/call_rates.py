@@ -270,7 +270,7 @@ def _read(run: Run, labels: Sequence[Label], draw: _Draw) -> _Reading:
         verdict = find_verdict(results).verdict
         steps: dict[Decider, CallStep] = {
             "harness": _read_harness(record),
-            "rules": _read_rules(record, has_rules=has_rules, by_rule=by_rule),
+            "rules": _read_rules(record, has_rules=has_rules, is_stopped=by_rule and verdict != "passed"),
             "judge": _read_judge(verdict, by_rule=by_rule),
         }
         is_undecided = not by_rule and verdict == "undecided"
@@ -290,13 +290,13 @@ def _read_harness(record: CallRecord | None) -> CallStep:
     return "passed" if record.outcome == "ran" else "stopped"
 
 
-def _read_rules(record: CallRecord | None, *, has_rules: bool, by_rule: bool) -> CallStep:
+def _read_rules(record: CallRecord | None, *, has_rules: bool, is_stopped: bool) -> CallStep:
     """Read what the rules of this run did; if it has none, what the record says of those of the hook.
 
     The rates are those of the run, and its rules may be others than the hook had.
     """
     if has_rules:
-        return "stopped" if by_rule else "passed"
+        return "stopped" if is_stopped else "passed"
     if record is None or record.rules is None:
         return "unknown"
     return "passed" if record.rules == "passed" else "stopped"

@@ -376,7 +376,7 @@ _LISTED = re.compile(r"^[ \t]{0,8}[*_]{0,3}([0-9]{1,3})[.)](?![^\n?]*\?)", re.MU
 
 
 def _read_score(text: str, options: ReadOptions) -> float:
-    """Read a number on a line of its own, or behind words like ``Rating:``."""
+    """Read a number that is alone on a line, or follows a word like ``Rating:``."""
     text = _unwrap(text)
     kept_text = _blank_shown(text)
     form = "a number on a line of its own, like 7 or Rating: 7"

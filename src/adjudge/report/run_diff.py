@@ -85,7 +85,7 @@ class Joined:
     same_inputs: bool = True
     """True if reference, task and context are the same: another label or other metadata do not matter."""
     same_criteria: bool = True
-    """True if the case brought the same criteria, rubric, rules and threshold of its own, or none."""
+    """True if both runs have the case with the same criteria, rubric, rules and threshold, or without any."""
 
     @property
     def is_comparable(self) -> bool:

@@ -534,7 +534,7 @@ def _decide(
     as_json: bool,
     answer: str = "",
 ) -> None:
-    """Cast a vote for the account of whoever runs the command, and print the request after it."""
+    """Cast a vote in the name of the account that runs the command, then print the request."""
     if not reason.strip():
         raise UsageError("--reason is empty; say why, so that an auditor can read it in a year")
     by = find_user()

@@ -216,7 +216,7 @@ def _show_difference(before: str, after: str, place: Path) -> None:
 
 
 def _explain_place(harness: str, config: Path, *, managed: bool) -> None:
-    """Write what an installed hook is worth where it stands, and what to do next."""
+    """Write how well an installed hook protects in this place, and the next step."""
     from adjudge.config.hook import find_project
 
     if managed:

@@ -240,37 +240,42 @@ def _keep_random_order(run: Run, labels: Sequence[Label], within: float | None) 
 
     A question about how many labels it takes would otherwise leave most of them out of the rate, for good.
     """
-    from adjudge.labels.live import WITHIN, estimate_live
     from adjudge.labels.plan import read_plan
-    from adjudge.labels.queue import open_label_queue
-    from adjudge.labels.source import find_store
     from adjudge.labels.store import RANDOM_ORDER
 
     if read_plan(run.folder) is not None:
         return
     contents = run.contents or run.find_contents()
-    designs = {label.case: label.design for label in labels if label.design is not None}
-    ordered = [
-        case
-        for case, design in designs.items()
-        if design.plan.startswith(RANDOM_ORDER) and design.drawn_from == contents
-    ]
-    if not ordered:
-        return
-    aim, estimate = WITHIN if within is None else within, None
-    if find_store(run.folder).exists():
-        with open_label_queue(run) as queue:
-            estimate = estimate_live(queue, within=aim)
-    sentence = ""
-    if estimate is not None:
-        now = f"they give ±{format_decimal(50 * (estimate.high - estimate.low), 1)} points at every look"
-        more = "" if not estimate.more else f", and about {estimate.more:,} more in that order ±{100 * aim:g}"
-        sentence = f"; {now}{more}"
-    raise UsageError(
-        f"{run.folder} has {format_count(len(ordered), 'case')} labelled in random order, and a plan would not count "
-        f"those that it does not draw, so none was drawn{sentence}; label on with adjudge label {run.folder}, or "
-        "give --begin to draw a plan all the same"
-    )
+    ordered = {
+        label.case
+        for label in labels
+        if label.design is not None
+        and label.design.plan.startswith(RANDOM_ORDER)
+        and label.design.drawn_from == contents
+    }
+    if ordered:
+        raise UsageError(
+            f"{run.folder} has {format_count(len(ordered), 'case')} labelled in random order, and a plan would not "
+            f"count those that it does not draw, so none was drawn{_describe_live(run, within)}; label on with "
+            f"adjudge label {run.folder}, or give --begin to draw a plan all the same"
+        )
+
+
+def _describe_live(run: Run, within: float | None) -> str:
+    """Describe how wide the interval is now, and how many more labels in random order it takes; "" if unknown."""
+    from adjudge.labels.live import WITHIN, estimate_live
+    from adjudge.labels.queue import open_label_queue
+    from adjudge.labels.source import find_store
+
+    if not find_store(run.folder).exists():
+        return ""
+    aim = WITHIN if within is None else within
+    with open_label_queue(run) as queue:
+        estimate = estimate_live(queue, within=aim)
+    if estimate is None:
+        return ""
+    now = f"; they give ±{format_decimal(50 * (estimate.high - estimate.low), 1)} points at every look"
+    return f"{now}, and about {estimate.more:,} more in that order ±{100 * aim:g}" if estimate.more else now
 
 
 def _find_plan(run: Run, draw: Mapping[str, Any], labels: Sequence[Label], per_case: int) -> LabelPlan:

@@ -153,7 +153,7 @@ def list_tests(path: Path, document: Any) -> Found:
 
 
 def _list_configured(files: Files, path: Path, document: Mapping[str, Any]) -> Found:
-    """Yield the tests of a configuration with its defaults: its own, and those of its scenarios."""
+    """Yield the tests and the scenarios' tests of a configuration, each with the defaults filled in."""
     base = resolve_reference(document, document.get("defaultTest") or {})
     if isinstance(base, str):
         base = files.read_one(base)

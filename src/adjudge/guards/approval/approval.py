@@ -50,7 +50,7 @@ class Vote:
     approved: bool
     """True if the vote approves."""
     at: datetime
-    """The time at which it was given, in UTC."""
+    """The time of the vote, in UTC."""
     reason: str = ""
     """The reason that the voter gave."""
     seq: int | None = None

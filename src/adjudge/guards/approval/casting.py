@@ -1,14 +1,17 @@
-"""A person's vote, checked the same way wherever it is given: on the page, over HTTP and on the command line.
+"""A person's vote, with one check for the page, HTTP and the command line.
 
 Whose vote counts is decided in ``voting.py``.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 from adjudge.errors import DecisionRefused, LedgerError, UsageError
 from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.approval.voting import find_refusal
+from adjudge.result import JudgeResult
 
 
 async def cast_vote(
@@ -61,11 +64,16 @@ async def cast_vote(
         raise DecisionRefused(error, gaps, because=error.because) from None
 
 
+def name_decider(result: JudgeResult | None) -> Literal["rules", "judge"]:
+    """Name what decided a result: the rules, or the judge; the judge also where there is no result."""
+    return "rules" if result is not None and result.decided_by == "rule" else "judge"
+
+
 def _check_approval(approval: Approval, *, reason: str, seen: str | None) -> None:
     if approval.outcome != "passed" and not reason.strip():
-        said_by = "rules" if approval.result is not None and approval.result.decided_by == "rule" else "judge"
         raise UsageError(
-            f"approving overrides the {said_by}, which did not pass it ({approval.outcome}); write your reason"
+            f"approving overrides the {name_decider(approval.result)}, which did not pass it ({approval.outcome}); "
+            "write your reason"
         )
     if not seen:
         raise UsageError(

@@ -111,7 +111,7 @@ def _add_pending_decisions(tables: MetaData) -> None:
 
 
 def _add_columns(tables: MetaData) -> None:
-    """Add the tables by which requests are found: their columns, and whom they ask."""
+    """Add the index tables of requests: the columns of lists and searches, and the approvers."""
     from sqlalchemy import Column, Index, Table, Text
 
     # Derived from the ledger's entry of each request (listed.py), so that a list reads only what it shows.

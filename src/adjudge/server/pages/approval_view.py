@@ -15,6 +15,7 @@ from adjudge.content import digest_text
 from adjudge.formats.numbers import format_score
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval, Vote
+from adjudge.guards.approval.casting import name_decider
 from adjudge.guards.approval.completeness import Gap, digest_shown
 from adjudge.guards.approval.queue import QueuePlaces, RequestSummary
 from adjudge.guards.approval.title import find_action, make_title
@@ -169,12 +170,9 @@ class RequestView:
     """Digest of what is shown, which an approval has to send back; empty while it is not all shown."""
 
     @property
-    def said_by(self) -> str:
-        """The source of the verdict, in a word: ``rules`` or ``judge``.
-
-        The judge where the verdict is hidden: the word would tell that a rule failed.
-        """
-        return "rules" if self.result is not None and self.result.decided_by == "rule" else "judge"
+    def decider(self) -> str:
+        """``rules`` or ``judge``; the judge where the verdict is hidden, for the word would tell that a rule failed."""
+        return name_decider(self.result)
 
     @property
     def shown(self) -> int:
