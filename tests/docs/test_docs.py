@@ -27,11 +27,11 @@ def name_page(page: Path) -> str:
 PARSED = {
     "docs/agent-runs.md": "needs transcripts of agents",
     "docs/agree.md": "needs runs that people labelled; docs/test_measure_tutorial.py has such a run",
-    "docs/approvals.md": "names requests by ids that differ each time, and serves without end",
     "docs/batch.md": "asks a provider's batches, which take up to a day",
     "docs/calibrate.md": "needs a run that people labelled",
     "docs/certificates.md": "needs a run that people labelled",
     "docs/config.md": "judges files of the reader's by the models of a whole configuration",
+    "docs/decide-requests.md": "names requests by ids that differ each time",
     "docs/gate.md": "names a request by an id that differs each time",
     "docs/label.md": "asks for keys on a terminal",
     "docs/local-server.md": "asks servers on fixed ports of this machine",
@@ -49,6 +49,7 @@ PARSED = {
     "docs/succeed.md": "needs a run that people labelled, and several providers",
     "docs/token.md": "asks a server on a fixed port of this machine",
     "docs/typescript.md": "runs in docs/test_typescript.py",
+    "docs/webhook.md": "serves without end",
 }
 """The pages of which blocks of shell could run, and why they are only read; all others run."""
 

@@ -1,4 +1,4 @@
-"""The program of ``docs/approvals.md`` that passes notifications to Slack, beside a listener in Slack's place."""
+"""The program of ``docs/webhook.md`` that passes notifications to Slack, beside a listener in Slack's place."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def listen(slack: Slack) -> Iterator[str]:
 @contextmanager
 def relay(folder: Path, slack_url: str) -> Iterator[str]:
     """The program of the page, in a process of its own."""
-    block = next(block for block in docs.read_blocks(house.ROOT / "docs" / "approvals.md") if "SLACK_URL" in block.text)
+    block = next(block for block in docs.read_blocks(house.ROOT / "docs" / "webhook.md") if "SLACK_URL" in block.text)
     program = folder / "to_slack.py"
     program.write_text(block.text, encoding="utf-8")
     with socket.socket() as free:

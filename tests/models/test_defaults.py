@@ -26,7 +26,7 @@ MEASURED = {"GPT-4", "Gemma-2B", "Llama-13B", "Llama-70B", "Llama-7B", "Llama3-7
 HISTORY = {
     "docs/coverage.md": MEASURED | {"LLaMA2", "gpt-5.4", "gpt-5.4-mini"},  # judges and their recorded cascades
     "docs/monitor.md": MEASURED | {"gpt-4t", "llama2-13b-chat"},
-    "docs/plan.md": MEASURED,
+    "docs/plan-measured.md": MEASURED,
     "docs/reproductions.md": {"GPT-4"},
     "README.md": {"llama3.2"},  # on a server of one's own, where nobody takes it away
     "docs/index.md": {"llama3.2"},
