@@ -746,8 +746,8 @@ class Approvals:
     async def use(self, decision: Decision) -> int | None:
         """Record a decision that an approval allowed, mark the approval as used, and return the entry's place.
 
-        Both happen in one transaction. An approval of an HTTP request can be used once: after that, nothing is recorded
-        and ``None`` is returned. Any other approval can be used again, after a crash for instance. A gate calls this;
+        Both happen in one transaction. An approval of an HTTP request or of a tool's call can be used once: after that,
+        nothing is recorded and ``None`` is returned. Any other can be used again, after a crash for instance. A gate calls this;
         ``ledger`` holds the entry. Raises ``UsageError`` for a decision that no approval allowed, and ``LedgerError``
         when the store fails or does not confirm the approval.
         """
