@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from adjudge import Approvals, Ledger
-from kit.approval_pages import CONFIG, make_request, read_approval
+from kit.approval_pages import CONFIG, decide, make_request, read_approval
 from kit.browser import note_faults, open_chromium
 from kit.labels import make_run
 from kit.patience import wait_for
@@ -389,8 +389,12 @@ def test_a_link_that_somebody_shared_leads_there_after_signing_in(
 
 def test_what_is_pressed_on_a_phone_has_room_for_a_finger(server: RunningServer, visit: Visit):
     """44 px, but for links in a sentence and references, which have at least 24 (WCAG 2.2)."""
-    ident = make_request(server, {"tool": "mail.send", "arguments": {"body": "You will have it within 24 hours."}})
+    call = {"tool": "mail.send", "arguments": {"body": "You will have it within 24 hours."}}
+    earlier = make_request(server, call)  # which the page links to, once it was approved
+    decide(server, earlier, "Ana", True)
+    ident = make_request(server, call)
     page = visit("Ana", f"/approvals/{ident}", width=390, has_touch=True, is_mobile=True)
+    assert page.get_by_role("link", name=earlier[-12:]).count() == 1
     pressed = "main :is(a, button, summary), aside :is(a, button), .bring a"
     small = page.evaluate("""pressed => Array.from(document.querySelectorAll(pressed))
         .filter((one) => one.checkVisibility() && one.getBoundingClientRect().width > 0)
