@@ -59,6 +59,18 @@ def list_actors() -> list[int]:
     return processes
 
 
+def _begin_cluster(head: dict[str, Any]) -> Any:
+    """Begin a cluster with its head. Ray gives a node 30 s to begin; on a busy machine that is tried several times."""
+    make_cluster = importlib.import_module("ray.cluster_utils").Cluster
+    for left in reversed(range(10)):
+        try:
+            return make_cluster(initialize_head=True, head_node_args=head)
+        except Exception as error:  # Ray raises no more special one
+            if "timed out during startup" not in str(error) or not left:
+                raise
+    raise AssertionError
+
+
 @contextmanager
 def open_cluster(nodes: Sequence[int] = (2,)) -> Iterator[Any]:
     """A cluster of nodes with so many CPUs each, all on 127.0.0.1, which this process belongs to."""
@@ -67,11 +79,10 @@ def open_cluster(nodes: Sequence[int] = (2,)) -> Iterator[Any]:
     settings = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     os.environ |= settings | {"RAY_DEDUP_LOGS_SKIP_REGEX": ".*", "RAY_BACKEND_LOG_LEVEL": "fatal"}
     ray = importlib.import_module("ray")
-    Cluster = importlib.import_module("ray.cluster_utils").Cluster  # noqa: N806 - a class
 
     head, *others = nodes
     options = {"object_store_memory": OBJECT_STORE, "include_dashboard": False, "node_ip_address": "127.0.0.1"}
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": head, **options})
+    cluster = _begin_cluster({"num_cpus": head, **options})
     try:
         for cpus in others:
             cluster.add_node(num_cpus=cpus, object_store_memory=OBJECT_STORE, node_ip_address="127.0.0.1")
