@@ -748,8 +748,8 @@ class Approvals:
 
         Both happen in one transaction. An approval of an HTTP request or of a tool's call can be used once: after that,
         nothing is recorded and ``None`` is returned. Any other can be used again, after a crash for instance. A gate
-        calls this; ``ledger`` holds the entry. Raises ``UsageError`` for a decision that no approval allowed, and ``LedgerError``
-        when the store fails or does not confirm the approval.
+        calls this; ``ledger`` holds the entry. Raises ``UsageError`` for a decision that no approval allowed, and
+        ``LedgerError`` when the store fails or does not confirm the approval.
         """
         if not decision.allowed or decision.approval_id is None:
             raise UsageError(f"only a decision that an approval allowed uses it; this one is {decision.explain()}")
