@@ -56,7 +56,11 @@ DataPath = Annotated[str, typer.Argument(metavar="DATA|-", hidden=True)]
 
 Retry = Annotated[
     list[str] | None,
-    typer.Option("--retry", metavar="REASON", help="With --resume: judge again cases undecided for this reason."),
+    typer.Option(
+        "--retry",
+        metavar="REASON",
+        help="With --resume: judge again cases undecided for this reason; broken is every one by which a judge breaks.",
+    ),
 ]
 
 

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 from adjudge.errors import AdjudgeError
@@ -115,3 +116,8 @@ def _write_value(value: str) -> str:
     except (SyntaxError, ValueError):
         return value
     return shlex.quote(plain) if isinstance(plain, str) else value
+
+
+def repeat_options(**values: str | Path | None) -> str:
+    """Write the options that a command was given, so that another one that it proposes can be typed as it is."""
+    return "".join(f" --{name} {shlex.quote(str(value))}" for name, value in values.items() if value is not None)

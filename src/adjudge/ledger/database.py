@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -323,9 +324,22 @@ class Database:
                 return LedgerError(f"the ledger {self.name} cannot be {what}: {type(error).__name__}")
         if cause is None:
             return None
-        reason = clean(" ".join(str(cause).split())[:300], keep_lines=False)
+        reason = clean(" ".join(str(cause).split())[:300], keep_lines=False) + self._describe_refusal()
         kind = DamagedError if any(sign in reason for sign in _DAMAGE) else LedgerError
         return kind(f"the ledger {self.name} cannot be {what}: {reason}")
+
+    def _describe_refusal(self) -> str:
+        """Describe why this account may not use a ledger's file, of which SQLite says only that it cannot open it."""
+        if self.file is None or os.access(self.file, os.R_OK | os.W_OK):
+            return ""
+        try:
+            mode = f"{stat.S_IMODE(os.stat(self.file).st_mode):04o}"  # noqa: PTH116 - as in use_file
+        except PermissionError:
+            mode = "unknown, because its folder may not be entered"
+        except OSError:  # it is not there
+            return ""
+        remedy = "share the file and its folder with a group, or ask through adjudge serve"
+        return f"; this account may not read and write it (its mode is {mode}): {remedy}"
 
     @contextmanager
     def _use_engine(self) -> Iterator[Engine]:

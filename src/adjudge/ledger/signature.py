@@ -131,6 +131,8 @@ def _read_public(key: PublicKey) -> Ed25519PublicKey:
         loaded = bytes.fromhex(key)
     elif isinstance(key, str | os.PathLike):
         loaded = _read_file(key, "name a PEM file")
+        digits = loaded.decode("ascii", "replace").strip()  # as `adjudge ledger create-key` prints them
+        loaded = bytes.fromhex(digits) if is_public_key(digits) else loaded
     if isinstance(loaded, bytes):
         try:
             make = ed25519.Ed25519PublicKey.from_public_bytes
@@ -139,7 +141,7 @@ def _read_public(key: PublicKey) -> Ed25519PublicKey:
             loaded = None
     if not isinstance(loaded, ed25519.Ed25519PublicKey):
         raise UsageError(
-            "public_key is no Ed25519 public key: give 64 hexadecimal digits, or a PEM file", argument="public_key"
+            "public_key is no Ed25519 public key: give 64 hexadecimal digits, or a file of it", argument="public_key"
         )
     return loaded
 

@@ -274,7 +274,8 @@ def find_columns_changed(verification: Verification, differences: Sequence[tuple
     if not verification.valid or not differences:
         return verification
     seq, difference = differences[0]
-    detail = f"entry {seq} {difference}; `adjudge ledger upgrade` derives what is listed anew"
+    remedy = "find out who changed it, and only then have `adjudge ledger upgrade` derive what is listed anew"
+    detail = f"entry {seq} {difference}; {remedy}"
     return replace(verification, valid=False, code="columns_changed", seq=seq, detail=detail)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from adjudge.dataset.case_ids import shorten_case_id
@@ -114,7 +115,7 @@ def _list_foot(report: Report) -> Iterator[Text]:
         "durations to 1 %."
     )
     if report.about.command:
-        yield "Command: ", Words(text=" ".join(report.about.command), kind="code")
+        yield "Command: ", Words(text=shlex.join(report.about.command), kind="code")
 
 
 def _show_against(diff: Diff) -> Section:

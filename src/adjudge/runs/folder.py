@@ -112,6 +112,8 @@ LARGEST = 50_000_000
 _MOST_COMPARED = 20_000
 """Ids among which the nearest to an unknown one is looked for."""
 
+_CASE_HINT = "adjudge report RUN lists ids, --json all of them; adjudge view RUN finds a case by its words"
+
 _OUTCOMES = ("passed", "failed", "undecided")
 
 _SUMMARY = ("items", "cases", "undecided_because", "mean_score", "calls", "input_tokens", "output_tokens",
@@ -387,7 +389,7 @@ class Run:
         near = next((known_id for known_id in ids if clean(known_id, keep_lines=False) == case), None) or find_nearest(
             case, ids
         )
-        hint = f"did you mean {show(near)}?" if near is not None else "adjudge report RUN lists ids, --json all of them"
+        hint = f"did you mean {show(near)}?" if near is not None else _CASE_HINT
         raise UsageError(f"{self.folder} has no case {show(case)}; {hint}")
 
     def _read_items(self, where: str) -> Iterator[RunItem]:

@@ -437,7 +437,10 @@ def test_a_missing_key_names_the_command_that_makes_one(line: Line):
     again = line("ledger", "create-key", "key.pem")
     asyncio.run(prepare(Ledger("sqlite:///signed.db", key="key.pem")))
     verified = line("ledger", "verify", "--ledger", "signed.db", "--public-key", made.out.strip())
+    Path("ledger.pub").write_text(made.out, encoding="utf-8")
+    by_file = line("ledger", "verify", "--ledger", "signed.db", "--public-key", "ledger.pub")
 
+    assert by_file.out == verified.out
     assert missing.status == 2
     assert "`adjudge ledger create-key FILE` makes one" in missing.err
     assert (made.status, len(made.out.strip()), stat.S_IMODE(Path("key.pem").stat().st_mode)) == (0, 64, 0o600)

@@ -153,6 +153,28 @@ def test_a_gate_of_the_configuration_is_audited(line: Line, audit: str, promise:
     assert json.loads(run(line, "monitor", "--json", status=3).out)["monitors"][0]["audits"] == 1
 
 
+def test_of_a_gate_of_which_nothing_was_drawn_yet_nothing_can_be_said(line: Line):
+    """A new gate is no wrong usage, and no quiet one either; nothing else waits for it to be drawn from."""
+    configure("1")
+    record("sqlite:///a.db", {"n": 1})
+
+    for gate in ([], ["answers"]):
+        fresh = run(line, "monitor", *gate, status=3)
+        assert names(fresh.err, "nothing was drawn yet of 'answers'")
+    assert json.loads(run(line, "monitor", "--json", status=3).out)["monitors"] == []
+
+
+def test_an_answered_audit_proposes_nothing_to_resume(line: Line):
+    """Content that was audited went through already."""
+    configure(f'{{share = 1, approvers = ["{ME}"]}}')
+    run(line, "gate", "check", "answers", "good.txt", status=0)
+    (asked,) = json.loads(run(line, "approvals", "list", "--audits", "--json", status=0).out)["approvals"]
+
+    answered = line.vote(asked["id"], "--reason", "I looked")
+    assert answered.status == 0
+    assert "resume" not in answered.out + answered.err
+
+
 @pytest.mark.parametrize(
     ("audit", "parts"),
     [

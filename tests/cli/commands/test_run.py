@@ -49,11 +49,10 @@ def test_a_data_set_is_judged_into_a_folder(line: Line):
     assert ["unparseable", "1"] in words
     assert ["agree", "with", "the", "label", "2", "of", "3", "66.7", "%"] in words
     assert ["cost", "unknown"] in words
-    kept, unread, reason = ran.err.splitlines()
+    kept, unread, again, reason = ran.err.splitlines()
     assert names(kept, "kept in R", "adjudge report R")
-    assert names(
-        unread, "1 unparseable", "adjudge doctor --judge", "--no-token", "--out R --resume --retry unparseable"
-    )
+    assert names(unread, "1 unparseable", "adjudge doctor --judge", "--no-token")
+    assert names(again, "1 is undecided because of unparseable", "--out R --resume --retry unparseable")
     assert names(reason, "the first unparseable, of case ")
     assert reason.rpartition(": ")[2][:40] in line("report", "R").out.replace("\n", " ")
     assert open_run("R").counts == {"passed": 1, "failed": 1, "undecided": 1}
@@ -71,6 +70,27 @@ def test_what_nobody_answered_is_said_with_how_to_ask_again(line: Line):
         again = line(*asked, "--resume", "--retry", "error")
     assert again.status == 0
     assert "judge them again" not in again.err
+
+
+def test_whatever_a_judge_broke_by_is_asked_again_with_one_word(line: Line):
+    """And nothing else: a verdict stays, and so does the reason of a content that attacks."""
+    asked = ("run", "data.jsonl", "--criteria", "Is good.", "--judge", "python:broken:judge", "--out", "R")
+    Path("broken.py").write_text(
+        "import os\n"
+        "def judge(content):\n"
+        "    if os.path.exists('mended'):\n"
+        "        return 1.0\n"
+        "    if content == 'bad':\n"
+        "        return 7.0\n"
+        "    raise OSError('no route')\n",
+        encoding="utf-8",
+    )
+    first = line(*asked)
+    assert "--out R --resume --retry broken" in first.err
+    Path("mended").touch()
+
+    assert line(*asked, "--resume", "--retry", "broken").status == 0
+    assert open_run("R").counts == {"passed": 3, "failed": 0, "undecided": 0}
 
 
 def test_without_a_folder_it_is_named_by_the_time(line: Line):

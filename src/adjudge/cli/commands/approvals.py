@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -17,6 +16,7 @@ from adjudge.cli.command_groups import make_group
 from adjudge.cli.commands.ledger import LedgerPlace, find_user, name_option
 from adjudge.cli.entries import describe_entry
 from adjudge.cli.output import add_row, draws, make_table, note, print_line, show_drawing, write_json, write_screen
+from adjudge.cli.spelling import repeat_options
 from adjudge.config.file import read_config
 from adjudge.config.gates import is_secret_missing, open_approvals
 from adjudge.config.ledger import open_ledger
@@ -83,7 +83,7 @@ def print_approval(
     pending: PendingDecision | None,
     *,
     gaps: Sequence[Gap] = (),
-    ledger: str | None = None,
+    place: LedgerPlace | None = None,
     call: CallHistory | None = None,
     page: str = "",
 ) -> None:
@@ -111,15 +111,15 @@ def print_approval(
     for entry in history:
         _print_change(f"entry {entry.seq}", f"{_format_time(entry.at)}  {entry.kind}: {describe_entry(entry)}")
     if approval.status == "open":
-        for name, text in _list_ways(approval, pending, gaps, ledger, page):
+        for name, text in _list_ways(approval, pending, gaps, place, page):
             _print_change(name, text)
 
 
 def _list_ways(
-    approval: Approval, pending: PendingDecision | None, gaps: Sequence[Gap], ledger: str | None, page: str
+    approval: Approval, pending: PendingDecision | None, gaps: Sequence[Gap], place: LedgerPlace | None, page: str
 ) -> Iterator[tuple[str, str]]:
     """List how this request can be decided, each way as it can be typed or opened."""
-    decide = f"{approval.id} --reason WHY{_repeat_ledger(ledger)}"
+    decide = f"{approval.id} --reason WHY{_repeat_place(place)}"
     harness = _find_harness(pending)
     for gap in gaps:
         yield "incomplete", f"it cannot be approved: {gap.what} {gap.remedy.removesuffix('.')}"
@@ -219,9 +219,9 @@ def _is_over_http(pending: PendingDecision) -> bool:
     return pending.decision.basis.get("http") is not None
 
 
-def _repeat_ledger(url: str | None) -> str:
-    """The option that named the ledger, so that a command that is proposed can be typed as it is."""
-    return "" if url is None else f" --ledger {shlex.quote(url)}"
+def _repeat_place(place: LedgerPlace | None) -> str:
+    """The options that named the ledger and the configuration, so that a proposed command can be typed as it is."""
+    return "" if place is None else repeat_options(ledger=place.ledger, config=place.config)
 
 
 def _list_judgement(result: JudgeResult) -> Iterator[tuple[str, str]]:
@@ -363,7 +363,7 @@ def show_approval(
         write_json({"schema": "adjudge/approval-history/1", **about})
     else:
         page = "" if _find_harness(pending) is None else _find_page(place, approval)
-        print_approval(approval, history, pending, gaps=gaps, ledger=place.ledger, call=call, page=page)
+        print_approval(approval, history, pending, gaps=gaps, place=place, call=call, page=page)
 
 
 def _find_page(place: LedgerPlace, approval: Approval) -> str:
@@ -609,20 +609,20 @@ def _print_approval(approval: Approval, pending: PendingDecision | None, place: 
         write_json(approval.to_dict())
         return
     print_line(f"approval {approval.id}: {approval.explain()}")
-    if approval.gate is None or approval.status == "open":
-        return
+    if approval.gate is None or approval.audit or approval.status == "open":
+        return  # nothing waits for it
     # A gate that was made in Python cannot be resumed by a command, which does not have it.
     is_configured = approval.gate in read_config(place.config).gates
     if approval.status == "approved":
-        note(_explain_resuming(approval, pending, place.ledger, is_configured=is_configured))
+        note(_explain_resuming(approval, pending, place, is_configured=is_configured))
     elif approval.status == "denied":
-        resume = f"adjudge gate resume {approval.id}{_repeat_ledger(place.ledger)}"
+        resume = f"adjudge gate resume {approval.id}{_repeat_place(place)}"
         records = f"; {resume} records that" if is_configured else ""
         note(f"what the gate held back stays blocked{records}")
 
 
 def _explain_resuming(
-    approval: Approval, pending: PendingDecision | None, ledger: str | None, *, is_configured: bool
+    approval: Approval, pending: PendingDecision | None, place: LedgerPlace, *, is_configured: bool
 ) -> str:
     # `gate resume` would use up the approval of a request, and its client be refused.
     if pending is not None and _is_over_http(pending):
@@ -631,7 +631,7 @@ def _explain_resuming(
         return "to resume: the agent makes the same call again, if it does not wait for this already"
     if not is_configured:
         return "to resume, in your program: await gate.resume(decision, content=...)"
-    file = "FILE" + _repeat_ledger(ledger)
+    file = "FILE" + _repeat_place(place)
     return f"to resume: adjudge gate resume {approval.id} {file}   (what the gate held back)"
 
 

@@ -23,7 +23,7 @@ def verify(
     measuring: Annotated[option.MeasureOptions, Only("labels")],
     key: Annotated[
         str | None,
-        typer.Option("--key", metavar="PUBLIC", help="The public key to trust: hexadecimal, or a PEM file."),
+        typer.Option("--key", metavar="PUBLIC", help="The public key to trust: hexadecimal, or a file of it."),
     ] = None,
     run: Annotated[
         Path | None, typer.Option("--run", metavar="FOLDER", help="Compute it again from this run, and compare.")

@@ -501,7 +501,8 @@ def _print(report: Diagnosis) -> None:
             for text in seat.warnings:
                 print_line(f"    warning: {text}")
     if not report.findings:
-        print_line("judges: none; set a provider's key, start a local server, or write adjudge.toml")
+        place = f"name one in {report.config.path}" if report.config.path else "write adjudge.toml"
+        print_line(f"judges: none; set a provider's key, start a local server, or {place}")
     print_line(f"known-bad replies: {count_bad_replies()} planted, {len(report.slipped)} passed")
     for kind, faults in KINDS.items():
         print_line(f"  {kind}: {', '.join(name.replace('_', ' ') for name in faults)}")

@@ -27,7 +27,7 @@ from adjudge.cli.output import (
     write_json,
 )
 from adjudge.cli.results import name_item
-from adjudge.cli.spelling import spell
+from adjudge.cli.spelling import repeat_options, spell
 from adjudge.concurrency import map_concurrently
 from adjudge.config.file import Config, read_config
 from adjudge.config.gates import check_gate_ready, close_gate, open_approvals, open_gate
@@ -117,7 +117,8 @@ def check_gate(
     if as_json:
         _print_json(done, single=inputs.single)
     else:
-        print_decisions(done, single=inputs.single, can_approve=gate.shows_content)
+        options = repeat_options(ledger=recording.ledger, config=config)
+        print_decisions(done, single=inputs.single, can_approve=gate.shows_content, options=options)
     complain_once([*(item.error for item, _ in done if item.error is not None), *recorder.troubles])
     # One that was let through to be observed, and is on no record, is nothing to go on with.
     return find_status([decision for _, decision in done]) or (3 if recorder.troubles else 0)
@@ -204,11 +205,11 @@ def _print_json(done: Sequence[Decided], *, single: bool) -> None:
         write_json(entries[0])
 
 
-def print_decisions(done: Sequence[Decided], *, single: bool, can_approve: bool = True) -> None:
+def print_decisions(done: Sequence[Decided], *, single: bool, can_approve: bool = True, options: str = "") -> None:
     """A line for each decision, and how to go on where a person is asked.
 
     ``can_approve=False``: the gate keeps no content with its requests, so nobody who votes can read what they would
-    approve.
+    approve. ``options`` end the commands that are proposed.
     """
     for item, decision in done:
         if decision is not None:
@@ -220,7 +221,8 @@ def print_decisions(done: Sequence[Decided], *, single: bool, can_approve: bool 
         (item.name, decision.approval_id) for item, decision in done if decision is not None and decision.pending
     ]
     if waiting:
-        _print_how_to_resume(*(waiting[0] if len(waiting) == 1 else ("-", "ID")), can_approve=can_approve)
+        name, approval_id = waiting[0] if len(waiting) == 1 else ("-", "ID")
+        _print_how_to_resume(name, approval_id, can_approve=can_approve, options=options)
 
 
 _UNSEEN = (
@@ -229,15 +231,15 @@ _UNSEEN = (
 )
 
 
-def _print_how_to_resume(name: str, ident: str | None, *, can_approve: bool) -> None:
+def _print_how_to_resume(name: str, ident: str | None, *, can_approve: bool, options: str) -> None:
     """The commands that follow, to be typed as they are but for WHY, and DIGEST, which `show` prints."""
     file = "FILE" if name == "-" else shlex.quote(name)
     if not can_approve:
         note(_UNSEEN)
         return
-    note(f"to look:   adjudge approvals show {ident}")
-    note(f"to decide: adjudge approvals approve {ident} --reason WHY --seen DIGEST   (or deny)")
-    note(f"to resume: adjudge gate resume {ident} {file}")
+    note(f"to look:   adjudge approvals show {ident}{options}")
+    note(f"to decide: adjudge approvals approve {ident} --reason WHY --seen DIGEST{options}   (or deny)")
+    note(f"to resume: adjudge gate resume {ident} {file}{options}")
 
 
 def _list_fields(gate: Gate) -> tuple[Any, ...]:
@@ -287,7 +289,8 @@ def resume(
     if as_json:
         write_json(decision.to_dict())
     else:
-        print_decisions([(InputItem(name=path or "-"), decision)], single=True)
+        options = repeat_options(ledger=recording.ledger, config=config)
+        print_decisions([(InputItem(name=path or "-"), decision)], single=True, options=options)
     complain_once(recorder.troubles)
     return find_status([decision])
 

@@ -162,7 +162,7 @@ def verify(
         str | None, typer.Option("--head", metavar="HEAD", help="A head kept elsewhere: SEQ:HASH, or a file.")
     ] = None,
     public_key: Annotated[
-        str | None, typer.Option("--public-key", metavar="KEY", help="The key to trust: hexadecimal, or a PEM file.")
+        str | None, typer.Option("--public-key", metavar="KEY", help="The key to trust: hexadecimal, or a file of it.")
     ] = None,
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
@@ -465,7 +465,7 @@ def report(
         str | None, typer.Option("--head", metavar="HEAD", help="A head kept elsewhere: SEQ:HASH, or a file.")
     ] = None,
     public_key: Annotated[
-        str | None, typer.Option("--public-key", metavar="KEY", help="The key to trust: hexadecimal, or a PEM file.")
+        str | None, typer.Option("--public-key", metavar="KEY", help="The key to trust: hexadecimal, or a file of it.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write the report to this new file, as Markdown.")

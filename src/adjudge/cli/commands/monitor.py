@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.commands.ledger import LedgerPlace, find_user, use_ledger
 from adjudge.cli.output import add_row, draws, make_table, note, print_line, show_drawing, write_json
+from adjudge.config.file import read_config
 from adjudge.errors import UsageError
 from adjudge.formats.numbers import NOTHING, format_rate
 from adjudge.formats.text import show
@@ -46,24 +48,39 @@ def monitor(
     server's page, or with `adjudge approvals list --audits`. After an alarm, measure the judge again, or change it;
     then --reset lets the audits begin anew, in the name of this system's user.
 
-    Exit status: 0 quiet, 1 an alarm, 2 wrong usage, or no such audits, 3 nothing can be said: too few labels, audits
-    that were not answered, or another model.
+    Exit status: 0 quiet, 1 an alarm, 2 wrong usage, or no gate has audits, 3 nothing can be said: nothing was drawn
+    yet, too few labels, audits that were not answered, or another model.
     """
     if reset is not None and gate is None:
         raise UsageError("--reset begins the audits of one gate anew; name it")
-    monitors = use_ledger(
-        place.ledger, place.config, lambda ledger: _read(ledger, gate, reset), key=place.key, writes=reset is not None
+    audited = [name for name, members in read_config(place.config).gates.items() if members.get("audit")]
+    monitors, fresh = use_ledger(
+        place.ledger,
+        place.config,
+        lambda ledger: _read(ledger, gate, reset, audited),
+        key=place.key,
+        writes=reset is not None,
     )
+    if fresh:
+        note(f"nothing was drawn yet of {', '.join(map(show, fresh))}, so there is nothing to say of it")
     if as_json:
         write_json({"schema": "adjudge/monitors/1", "monitors": [_describe(each) for each in monitors]})
     else:
         _draw(monitors)
     verdicts = {each.verdict for each in monitors}
-    return 1 if "alarm" in verdicts else 0 if verdicts == {"quiet"} else _UNKNOWN
+    if "alarm" in verdicts:
+        return 1
+    return 0 if verdicts == {"quiet"} and not fresh else _UNKNOWN
 
 
-async def _read(ledger: Ledger, gate: str | None, reset: str | None) -> list[Monitor]:
+async def _read(
+    ledger: Ledger, gate: str | None, reset: str | None, audited: Collection[str]
+) -> tuple[list[Monitor], list[str]]:
+    """Read the monitor of one gate or of all, and list those of ``audited`` of which nothing was drawn yet."""
     gates = await list_audited(ledger)
+    fresh = [name for name in audited if name not in gates and gate in {None, name} and reset is None]
+    if fresh and (gate is not None or not gates):
+        return [], fresh
     if gate is not None and gate not in gates:
         known = f"; it has some of {', '.join(map(show, gates))}" if gates else ""
         raise UsageError(f"the ledger has no audits of gate {show(gate)}{known}")
@@ -72,7 +89,7 @@ async def _read(ledger: Ledger, gate: str | None, reset: str | None) -> list[Mon
     if gate is not None and reset is not None:
         seq = await reset_monitor(ledger, gate, by=find_user(), reason=reset)
         note(f"recorded as entry {seq}")
-    return [await read_monitor(ledger, name) for name in (gates if gate is None else (gate,))]
+    return [await read_monitor(ledger, name) for name in (gates if gate is None else (gate,))], fresh
 
 
 def _describe(monitor: Monitor) -> dict[str, object]:

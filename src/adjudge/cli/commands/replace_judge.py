@@ -12,7 +12,7 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.batches import read_batch
 from adjudge.cli.candidates import Inquiry, read_candidates
-from adjudge.cli.commands.run import check_retry
+from adjudge.cli.commands.run import check_retry, expand_retry
 from adjudge.cli.interruption import INTERRUPTED
 from adjudge.cli.measurement import read_labels
 from adjudge.cli.output import note, print_document, write_json
@@ -92,7 +92,7 @@ def replace_judge(
         "resume": resume,
         "prices": configuration.prices,
     }
-    options |= {"retry": ("budget", *(retry or ()))}
+    options |= {"retry": ("budget", *expand_retry(retry))}
     with ExitStack() as stack:
         before = stack.enter_context(open_run(old))
         runs = {

@@ -220,6 +220,18 @@ def check_retry(retry: list[str] | None, *, resume: bool) -> None:
         raise UsageError("--retry belongs to --resume: it judges again what a run has left undecided")
 
 
+_BROKEN = "broken"
+"""What ``--retry`` takes for all of ``_BREAKS``."""
+
+_BREAKS = ("refused", "truncated", "off_scale", "missing_criterion", "unparseable", "error", "timeout", "cancelled")
+"""The reasons by which a judge breaks. Others are answers: judges that differ or are unsure, content that attacks."""
+
+
+def expand_retry(retry: list[str] | None) -> tuple[str, ...]:
+    """Expand ``broken`` into the reasons that it stands for; anything else stays, for ``run`` to check."""
+    return tuple(name for each in retry or () for name in (_BREAKS if each == _BROKEN else (each,)))
+
+
 def _check_estimate(options: option.EstimateOptions, *, resume: bool) -> None:
     if options.estimate_from is not None and not options.estimate:
         raise UsageError("--estimate-from belongs to --estimate: it says which run the averages are taken from")
@@ -232,7 +244,7 @@ def _make_execution_arguments(options: option.RunOptions, cost: option.CostOptio
     return {
         "resume": options.resume,
         # A case that the budget left out is judged on resuming without being asked for: there may be more money now.
-        "retry": ("budget", *(options.retry or ())),
+        "retry": ("budget", *expand_retry(options.retry)),
         "concurrency": options.concurrency,
         "engine": options.engine,
         "ray_address": options.ray_address,
@@ -514,14 +526,14 @@ def _describe_first_of_each(done: Run) -> Iterator[str]:
 
 
 def _list_remedies(reasons: Any, folder: str) -> Iterator[str]:
-    again = [name for name in ("error", "timeout") if reasons.get(name)]
-    if again:
-        number, flags = sum(reasons[name] for name in again), " ".join(f"--retry {name}" for name in again)
-        cause = f"{number:,} are undecided because of {' or '.join(again)}"
-        yield f"{cause}; judge them again with --out {folder} --resume {flags}"
     if unread := reasons.get("unparseable"):
-        advice = f"{unread:,} unparseable; adjudge doctor --judge says why, and whether --no-token helps"
-        yield f"{advice}; --out {folder} --resume --retry unparseable asks again"
+        yield f"{unread:,} unparseable; adjudge doctor --judge says why, and whether --no-token helps"
+    broken = [name for name in _BREAKS if reasons.get(name)]
+    if broken:
+        number = sum(reasons[name] for name in broken)
+        cause = f"{number:,} {'is' if number == 1 else 'are'} undecided because of {' or '.join(broken)}"
+        retry = broken[0] if len(broken) == 1 else _BROKEN
+        yield f"{cause}; judge {'it' if number == 1 else 'them'} again with --out {folder} --resume --retry {retry}"
 
 
 def _format_cost(summary: Any) -> str:

@@ -162,7 +162,7 @@ def find_difference(connection: Connection) -> tuple[int | None, str] | None:
     return lost.seq, f"entry {lost.seq} requests an approval that is in no list: it was dropped by hand"
 
 
-_REMEDY = "; `adjudge ledger upgrade` derives what is listed anew"
+_REMEDY = "; find out who changed it, and only then have `adjudge ledger upgrade` derive what is listed anew"
 
 
 def _compare(connection: Connection, row: _StoredRequest, entries: _Entries) -> str | None:
