@@ -410,9 +410,9 @@ class GuardMaker:
         gates: dict[str, Gate] = {}
         guard = ToolGuard(
             self._read_tools(gates),
-            answers=self._find(settings.answers, gates),
-            prompts=self._find(settings.prompts, gates),
-            results=self._find(settings.results, gates),
+            answers=self._open_gate_of_guard(settings.answers, gates),
+            prompts=self._open_gate_of_guard(settings.prompts, gates),
+            results=self._open_gate_of_guard(settings.results, gates),
             match=settings.match,
             timeout=settings.timeout,
             show_reasons=settings.show_reasons,
@@ -430,7 +430,7 @@ class GuardMaker:
         return CallGuard(guard=guard, observes=settings.mode == "observe", enforced=enforced)
 
     def _read_tools(self, gates: dict[str, Gate]) -> dict[ToolKey, Any]:
-        return {tool: self._find(gate, gates) for tool, gate in list_tool_gates(self.settings).items()}
+        return {tool: self._open_gate_of_guard(gate, gates) for tool, gate in list_tool_gates(self.settings).items()}
 
     def _list_effects(self) -> dict[ToolKey, Sequence[str]]:
         effects: dict[ToolKey, Sequence[str]] = {**self.settings.effects}
@@ -442,7 +442,7 @@ class GuardMaker:
         observing = [f"{name}.mode" for name in gates if self.settings.mode == "observe"]
         return [*self.settings.unsafe, *observing]
 
-    def _find(self, name: str | None, gates: dict[str, Gate]) -> Gate | None:
+    def _open_gate_of_guard(self, name: str | None, gates: dict[str, Gate]) -> Gate | None:
         """Find a gate, in the form in which one guard uses it everywhere."""
         if name is None:
             return None

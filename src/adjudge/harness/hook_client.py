@@ -92,7 +92,7 @@ def main() -> NoReturn:
     try:
         # Whoever started this set it, and that may be a project.
         os.environ.clear()
-        text = _run(sys.argv[1:], sys.stdin.buffer)
+        text = _answer_hook(sys.argv[1:], sys.stdin.buffer)
         data = text.encode("ascii")
         while data:
             data = data[os.write(1, data) :]
@@ -107,7 +107,7 @@ def main() -> NoReturn:
     os._exit(status)
 
 
-def _run(words: list[str], events: Any) -> str:
+def _answer_hook(words: list[str], events: Any) -> str:
     """Ask the server about the event on standard input, and return its answer, as the harness reads it."""
     options = _read_options(words)
     raw = events.read(LARGEST_EVENT + 1)

@@ -419,7 +419,7 @@ async def answer_interruptions(state: RunState[Any]) -> int:
             agent=item.agent.name,
         )
         context = state._context  # noqa: SLF001 - a state has no other way to its context
-        call = checks.make_call(name, context, _read(raw, "arguments"), _read(raw, "call_id"))  # type: ignore[arg-type]
+        call = checks.make_call(name, context, _read_member(raw, "arguments"), _read_member(raw, "call_id"))  # type: ignore[arg-type]
         if await checks.guard.is_waiting(call):
             waiting += 1
         else:
@@ -427,5 +427,5 @@ async def answer_interruptions(state: RunState[Any]) -> int:
     return waiting
 
 
-def _read(raw: Any, name: str) -> str:
+def _read_member(raw: Any, name: str) -> str:
     return str(raw.get(name) if isinstance(raw, Mapping) else getattr(raw, name, None))

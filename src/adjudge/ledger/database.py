@@ -86,20 +86,20 @@ class EngineStatements:
 
     def fetch(self, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
         """As ``Statements`` says."""
-        rows = self._connection.exec_driver_sql(self._mark(statement), tuple(values) or None)
+        rows = self._connection.exec_driver_sql(self._write_marks(statement), tuple(values) or None)
         return [tuple(row) for row in rows]
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Values]) -> None:
         """As ``Statements`` says."""
         if rows:
-            statement = self._mark(_write_insert(table, columns))
+            statement = self._write_marks(_write_insert(table, columns))
             self._connection.exec_driver_sql(statement, [tuple(row) for row in rows])
 
     def execute(self, statement: str, values: Values = ()) -> None:
         """As ``Statements`` says."""
-        self._connection.exec_driver_sql(self._mark(statement), tuple(values) or None)
+        self._connection.exec_driver_sql(self._write_marks(statement), tuple(values) or None)
 
-    def _mark(self, statement: str) -> str:
+    def _write_marks(self, statement: str) -> str:
         # psycopg writes a value's mark otherwise. No statement of ours has either character in a text.
         return statement if self.is_file else statement.replace("?", "%s")
 

@@ -463,14 +463,14 @@ class GateMiddleware:
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Answer a request or pass it on."""
         if ctx.method == "tools/call":
-            return _finish(await self._call(ctx, call_next), ctx)
+            return _finish(await self._call_tool(ctx, call_next), ctx)
         if ctx.method == "tools/list":
-            return await self._list(ctx, call_next)
+            return await self._list_tools(ctx, call_next)
         if ctx.method in {"prompts/get", "resources/read"}:
-            return await self._read(ctx, call_next)
+            return await self._read_text(ctx, call_next)
         return await call_next(ctx)
 
-    async def _call(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    async def _call_tool(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Check a call before its tool runs, or go on with a tool that has asked the client something."""
         raw = dict(ctx.params or {})
         try:
@@ -497,12 +497,12 @@ class GateMiddleware:
             return refuse(_NO_ROUND)
         return await self._checkpoint.run(kept.call, arguments, run(kept.state), is_approved=kept.is_approved)
 
-    async def _list(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    async def _list_tools(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Leave out the tools whose descriptions may not reach the agent."""
         dumped = dump(await call_next(ctx))
         return {**dumped, "tools": await self._descriptions.select(dumped.get("tools", []))}
 
-    async def _read(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    async def _read_text(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Return a prompt or a resource if it may reach the agent."""
         client = self._checkpoint.find_client(ctx)
         if client is None:

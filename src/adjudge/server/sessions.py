@@ -86,7 +86,7 @@ async def find_session(ledger: Ledger, ident: str, settings: ServerSettings, *, 
     row = await read(ledger, lambda connection: connection.execute(statement).one_or_none())
     if row is None:
         return None
-    session, now = _read(row), get_now()
+    session, now = _read_session(row), get_now()
     if not _is_current(session, settings, now):
         await end_session(ledger, ident)
         return None
@@ -141,7 +141,7 @@ def _digest(ident: str) -> str:
     return sha256(ident.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _read(row: Any) -> Session:
+def _read_session(row: Any) -> Session:
     return Session(
         account=row.account,
         permissions=read_permissions(row),

@@ -332,7 +332,7 @@ class _Builder:
         if raw is not None:
             return self._make_bytes(name, text, places, raw), ()
         patch = read_patch(text) if "\n" in text else None
-        if patch is not None and self._take(name, text) == text:
+        if patch is not None and self._cut_text(name, text) == text:
             return self._make_patch(text, places, patch)
         path = next((self.siblings[word] for word in _PATHS if word in self.siblings), "")
         stated_language = self.siblings.get("language", self.siblings.get("lang", ""))
@@ -340,7 +340,7 @@ class _Builder:
         if language is not None:
             return self._make_code(name, text, places, language), ()
         if is_markdown(name, text, path):
-            shown = self._take(name, text)
+            shown = self._cut_text(name, text)
             source = self._cut(shown, clip_places(places, 0, len(shown)))
             blocks = render_markdown(text) if shown == text and self._can_parse(text) else ()
             rest, lines = len(text) - len(shown), text.count("\n") + 1
@@ -355,13 +355,13 @@ class _Builder:
         return PlainValue(passages=self._cut(text, places), is_quoted=is_quoted, remark=remark)
 
     def _make_prose(self, name: str, text: str, places: _Places) -> ProseValue:
-        shown = self._take(name, text)
+        shown = self._cut_text(name, text)
         return ProseValue(passages=self._cut(shown, clip_places(places, 0, len(shown))), rest=len(text) - len(shown))
 
     def _make_patch(self, text: str, places: _Places, patch: RawPatch) -> _Read:
         lines = draw_patch(text, patch, places)
         for line in lines:
-            self._note(line.passages)
+            self._note_marked(line.passages)
             self.texts.append("".join(passage.text for passage in line.passages))
         kinds = Counter(line.kind for line in patch.lines)
         files = sum(line.kind == "file" and not text.startswith("--- ", line.start) for line in patch.lines)
@@ -372,10 +372,10 @@ class _Builder:
     def _make_code(self, name: str, text: str, places: _Places, language: str = "") -> CodeValue | ProseValue:
         if text.count("\n") > _MOST_LINES:
             return self._make_prose(name, text, places)
-        shown = self._take(name, text)
+        shown = self._cut_text(name, text)
         spans = list_spans(shown, language) if language and self._can_parse(shown) else ()
         passages = cut_passages(shown, clip_places(places, 0, len(shown)), spans)
-        self._note(passages)
+        self._note_marked(passages)
         self.texts += shown.split("\n")
         return CodeValue(language=language, lines=cut_lines(passages), rest=len(text) - len(shown))
 
@@ -396,7 +396,7 @@ class _Builder:
 
     # ------------------------------------------------------------ what is shown, and what is not
 
-    def _take(self, name: str, text: str) -> str:
+    def _cut_text(self, name: str, text: str) -> str:
         """Return as much of a text as is shown, and note what is not."""
         if self.whole or len(text) <= _SHORT:
             return text
@@ -421,10 +421,11 @@ class _Builder:
     def _cut(self, text: str, places: _Places) -> tuple[Passage, ...]:
         self.texts.append(text)
         passages = cut_passages(text, places)
-        self._note(passages)
+        self._note_marked(passages)
         return passages
 
-    def _note(self, passages: Sequence[Passage]) -> None:
+    def _note_marked(self, passages: Sequence[Passage]) -> None:
+        """Note the quotations that are marked in some passages."""
         for passage in passages:
             self.marked.update(passage.begins)
 

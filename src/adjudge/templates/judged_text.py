@@ -52,7 +52,7 @@ def make_judged_text(
     window = opened.find_window(name, text, begins=begins)
     shower = _Shower(name=name, opened=opened, folds=folds, judged=judged)
     parts = (shower.show_window(text, window),) if window is not None else tuple(shower.list_parts(text, first))
-    unshown = [f"{part} of {_name(name, each)}" for each in parts for part in _list_unshown(each)]
+    unshown = [f"{part} of {_name_part(name, each)}" for each in parts for part in _list_unshown(each)]
     return JudgedText(name=name, parts=parts, length=len(text), unshown_parts=tuple(unshown), window=window)
 
 
@@ -68,7 +68,7 @@ def make_excerpt_view(text: str) -> TranscriptView | None:
     return None if conversation is None else make_transcript_view(conversation, names_unseen=False)
 
 
-def _name(name: str, part: NamedPart) -> str:
+def _name_part(name: str, part: NamedPart) -> str:
     return f"the {name}" + (f", {part.name}" if part.name else "")
 
 

@@ -172,20 +172,20 @@ class ToolTransaction:
         self, reviewed: ToolRecord, verdict: CreationVerdict, by: str | None, session: str | None
     ) -> Outcome:
         """Write the verdict, and put the tool into use where it was approved."""
-        record, lost = self.find_reviewed(reviewed, verdict)
-        if record is None:
-            return lost
-        after = add_verdict(drop_claim(record, reviewed), verdict)
-        obstacle = find_rejection(verdict) or find_lost_claim(record, reviewed)
+        current = self.load_reviewed(reviewed, verdict)
+        if isinstance(current, Outcome):
+            return current
+        updated = add_verdict(drop_claim(current, reviewed), verdict)
+        obstacle = find_rejection(verdict) or find_expired_claim(current, reviewed)
         if obstacle is None:
-            raised = _reinstate(after, session)
+            active = _reinstate(updated, session)
             obstacle = find_room_obstacle(
-                make_summary(raised), self.view.list_neighbours(make_summary(raised)), self.limits, self.now
+                make_summary(active), self.view.list_neighbours(make_summary(active)), self.limits, self.now
             )
-            after = raised if obstacle is None else after
-        self.view.save(after)
-        self.view.append_entry(make_reviewed_entry(after, verdict, by=by))
-        return Outcome(record=after, obstacle=obstacle)
+            updated = active if obstacle is None else updated
+        self.view.save(updated)
+        self.view.append_entry(make_reviewed_entry(updated, verdict, by=by))
+        return Outcome(record=updated, obstacle=obstacle)
 
     def release(self, tool_id: str, claim: Claim) -> None:
         """Give a claim back without a verdict."""
@@ -220,23 +220,23 @@ class ToolTransaction:
         self.view.save_standing(record)
         return Outcome(record=record)
 
-    def find_reviewed(self, reviewed: ToolRecord, verdict: ToolReviewVerdict) -> tuple[ToolRecord | None, Outcome]:
-        """Return the tool if it still is what was reviewed; else record the verdict all the same and say why."""
+    def load_reviewed(self, reviewed: ToolRecord, verdict: ToolReviewVerdict) -> ToolRecord | Outcome:
+        """Load the tool if it still is what was reviewed; else record the verdict all the same, as one without effect.
+
+        Then the outcome is returned, which says why.
+        """
         tool_id = reviewed.id
-        record = self.view.load(tool_id)
+        current = self.view.load(tool_id)
         # All of it and not the digest alone: whoever changed whose tool it is must not have that recorded here.
-        if (
-            record is not None
-            and _get_identity(record) == _get_identity(reviewed)
-            and reviewed.digest == verdict.tool_digest
-        ):
-            return record, Outcome(record=record)
-        because: Because = "changed" if record is not None else "removed"
-        if record is not None and record.status == "demoted":
+        is_unchanged = current is not None and _get_identity(current) == _get_identity(reviewed)
+        if current is not None and is_unchanged and reviewed.digest == verdict.tool_digest:
+            return current
+        because: Because = "changed" if current is not None else "removed"
+        if current is not None and current.status == "demoted":
             because = "demoted"
         self.view.append_entry(make_lost_entry(tool_id, verdict, because))
         detail = f"the tool {tool_id} was {because} while it was reviewed"
-        return None, Outcome(record=record, obstacle=Obstacle(because=because, detail=detail))
+        return Outcome(record=current, obstacle=Obstacle(because=because, detail=detail))
 
 
 def make_claim(now: datetime, seconds: float) -> Claim:
@@ -279,7 +279,7 @@ def find_rejection(verdict: ToolReviewVerdict) -> Obstacle | None:
     return None if verdict.approved else Obstacle(because="rejected", detail=f"rejected: {verdict.reasoning}")
 
 
-def find_lost_claim(record: ToolRecord, reviewed: ToolRecord) -> Obstacle | None:
+def find_expired_claim(record: ToolRecord, reviewed: ToolRecord) -> Obstacle | None:
     """Find out whether a review took longer than its claim."""
     if _has_claim_of(record, reviewed):
         return None

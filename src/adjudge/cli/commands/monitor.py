@@ -52,7 +52,11 @@ def monitor(
     if reset is not None and gate is None:
         raise UsageError("--reset begins the audits of one gate anew; name it")
     monitors = use_ledger(
-        place.ledger, place.config, lambda ledger: _read(ledger, gate, reset), key=place.key, writes=reset is not None
+        place.ledger,
+        place.config,
+        lambda ledger: _read_monitors(ledger, gate, reset),
+        key=place.key,
+        writes=reset is not None,
     )
     if as_json:
         write_json({"schema": "adjudge/monitors/1", "monitors": [_describe(each) for each in monitors]})
@@ -62,7 +66,8 @@ def monitor(
     return 1 if "alarm" in verdicts else 0 if verdicts == {"quiet"} else _UNKNOWN
 
 
-async def _read(ledger: Ledger, gate: str | None, reset: str | None) -> list[Monitor]:
+async def _read_monitors(ledger: Ledger, gate: str | None, reset: str | None) -> list[Monitor]:
+    """Read the monitors of the gates, having first begun anew after an alarm where that was asked for."""
     gates = await list_audited(ledger)
     if gate is not None and gate not in gates:
         known = f"; it has some of {', '.join(map(show, gates))}" if gates else ""

@@ -24,7 +24,7 @@ from adjudge.formats.arguments import check_seconds, check_whole_number
 from adjudge.formats.display import COLOURS
 from adjudge.formats.numbers import format_score
 from adjudge.formats.text import flatten, show, suggest
-from adjudge.guards.probe.baseline import (
+from adjudge.guards.probe.baseline_file import (
     ProbeBaseline,
     ProbeFile,
     convert_output,

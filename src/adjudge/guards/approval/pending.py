@@ -3,6 +3,8 @@
 Anybody who can write the database can change the table, so the ledger has to confirm what is read from it: the
 ``approval.requested`` entry holds the digest of the pending decision, and the entry of the decision that replaces it
 says that the approval is used.
+
+Everything that a resumed decision has to match is decided in ``guards/gate.py`` (``Check.resume``).
 """
 
 from __future__ import annotations

@@ -553,7 +553,7 @@ def _find_asker(approval: Approval) -> str:
     agent = asker if isinstance(asker, str) else ""
     # What the server knows comes first: the rest is what the program says of itself.
     run = find_run(approval.metadata)
-    owner = None if run is None else split_run(run)[0]
+    owner = None if run is None else split_run(run).owner
     caller = approval.metadata.get(CALLER) or owner
     return " as ".join(name for name in (caller, agent) if isinstance(name, str) and name)
 

@@ -78,7 +78,8 @@ async def send_comparison(
         compared = load_comparison(state.library, filters.a, filters.b)
         with state.library.open(filters.a) as before, state.library.open(filters.b) as after:
             text = render_diff_html(compared.diff, pair_cases(compared.diff, before, after))
-        # All of them: a case that is not among the changed ones has the verdict of the other run.
+        # Every case counts as read: one that is not listed as changed has the same verdict in both runs, so its
+        # reader's later label is not blind.
         return text, [case.change.case for case in compared.cases]
 
     text, cases = await asyncio.to_thread(draw)

@@ -97,7 +97,7 @@ def _make_texts(story: Story, result: JudgeResult | None, opened: Opened) -> Con
     transcript = None if talk is None or window is not None else view(talk)
     return {
         "title": call.tool if call is not None and row.about[:1] in ("", "{") else _make_title(row),
-        "marked": call or transcript or (None if content is None else _mark(content, quotations, window)),
+        "marked": call or transcript or (None if content is None else _mark_quotations(content, quotations, window)),
         "is_call": call is not None,
         "is_transcript": call is None and transcript is not None,
         "is_long": most is not None,
@@ -109,7 +109,7 @@ def _make_texts(story: Story, result: JudgeResult | None, opened: Opened) -> Con
     }
 
 
-def _mark(content: str, quotations: Sequence[str], window: TextWindow | None) -> MarkedText:
+def _mark_quotations(content: str, quotations: Sequence[str], window: TextWindow | None) -> MarkedText:
     begin, end = (0, len(content)) if window is None else (window.begin, window.end)
     return mark_window(content, quotations, begin, end)
 

@@ -202,7 +202,7 @@ def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]
     rows = _list_runs(state, visit, items)
     this = next(row for row in rows if row.run.name == visit.run)
     other = next((row for row in rows if row.run.name == visit.beside and row.letter != this.letter), None)
-    content = _write(this.case.content)
+    content = _write_content(this.case.content)
     results = [item.result for item in items]
     return {
         **_mark_content(content, [result for result in results if isinstance(result, JudgeResult)]),
@@ -215,7 +215,9 @@ def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]
         "judgements": [_show_result(result) for result in results[:MOST_SAMPLES]],
         "more_judgements": max(len(results) - MOST_SAMPLES, 0),
         "beside": other,
-        "compared_texts": None if other is None else _compare_texts(_cut(_write(other.case.content)), _cut(content)),
+        "compared_texts": None
+        if other is None
+        else _compare_texts(_cut(_write_content(other.case.content)), _cut(content)),
         "others": [
             (f"{this.link}&{urlencode({'beside': row.run.name})}", row) for row in _list_other_answers(rows, this)
         ],
@@ -292,10 +294,10 @@ def _show_result(result: JudgeResult | PairResult) -> JudgeResult | ShownResult:
 
 def _list_texts(case: Case) -> list[tuple[str, str]]:
     values = (("task", case.task), ("context", case.context), ("reference", case.reference))
-    return [(name, _write(value)) for name, value in values if value is not None]
+    return [(name, _write_content(value)) for name, value in values if value is not None]
 
 
-def _write(value: object) -> str:
+def _write_content(value: object) -> str:
     try:
         return write_content(value)[0]
     except UsageError as error:
