@@ -190,9 +190,10 @@ class Labelling:
         if self.options.adjudicate:
             return None
         done = self.queue.progress(self.options.rater).mine
-        if self._estimated[0] != done:
-            self._estimated = (done, self.estimate(self.queue))
-        live = self._estimated[1]
+        estimated_at, live = self._estimated
+        if estimated_at != done:
+            live = self.estimate(self.queue)
+            self._estimated = (done, live)
         return None if live is None else describe_live(live)
 
     def describe_question(self) -> str:

@@ -237,8 +237,10 @@ def watch(describe: Callable[[], str], *, every: float = 30.0) -> Iterator[None]
     log shows that something is going on.
     """
     stop = threading.Event()
-    work = (_redraw, (describe, stop)) if _can_redraw() else (_repeat, (describe, stop, every))
-    thread = threading.Thread(target=work[0], args=work[1], daemon=True)
+    if _can_redraw():
+        thread = threading.Thread(target=_redraw, args=(describe, stop), daemon=True)
+    else:
+        thread = threading.Thread(target=_repeat, args=(describe, stop, every), daemon=True)
     thread.start()
     try:
         yield

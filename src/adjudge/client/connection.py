@@ -56,9 +56,8 @@ class Connection:
     ) -> None:
         self.url = _check_url(url, in_the_clear=key is None or allow_http)
         check_seconds("timeout", timeout)
-        if key is not None and (
-            not isinstance(key, str) or not key or not key.isascii() or not key.isprintable() or " " in key
-        ):
+        is_key = isinstance(key, str) and key != "" and key.isascii() and key.isprintable() and " " not in key
+        if key is not None and not is_key:
             raise UsageError("key must be the text that `adjudge keys create` printed; this is another", argument="key")
         self.timeout = timeout
         self._key, self._largest = key, largest_answer

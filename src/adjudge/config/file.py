@@ -323,6 +323,7 @@ def _check_prices(prices: Mapping[str, Any], file: Path) -> None:
         return
     from adjudge.models.price import make_finder
 
+    # The finder is not used: it checks the prices when it is made.
     try:
         make_finder(prices)
     except UsageError as error:

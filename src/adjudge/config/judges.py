@@ -330,7 +330,8 @@ def _find_default(config: Config, rubric: Rubric | None) -> tuple[list[str], str
     candidate = next(find_configured(), None) or next(find_local(), None)
     if candidate is None:
         raise UsageError(_NOTHING)
-    return [candidate[0]], candidate[1]
+    name, why = candidate
+    return [name], why
 
 
 def refuse_code(name: str, where: str) -> str:

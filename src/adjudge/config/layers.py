@@ -26,7 +26,8 @@ class ConfiguredLayers:
 
     def apply(self, judge: Any) -> Any:
         """Put a judge behind the layers; raises ``UsageError`` for a budget that cannot hold."""
-        if judge is None or (self.cache is None and self.budget is None and not self.prices):
+        has_layers = self.cache is not None or self.budget is not None or bool(self.prices)
+        if judge is None or not has_layers:
             return judge
         from adjudge.judges.layers import with_layers
 

@@ -1046,9 +1046,8 @@ def _make_judge(
             argument="rubric",
             where=f"gate {gate!r}",
         )
-    if (
-        rubric is not None and rubric.model is not None and isinstance(gate_judge, JudgeChain)
-    ):  # said by every check otherwise, as a blocked content
+    # Said by every check otherwise, as a blocked content.
+    if rubric is not None and rubric.model is not None and isinstance(gate_judge, JudgeChain):
         raise UsageError(
             f"rubric {rubric.name!r} names the model {rubric.model!r}, and the seats of the chain that judges have "
             "models of their own; take the model out of the rubric",

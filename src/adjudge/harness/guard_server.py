@@ -265,11 +265,12 @@ def _connect_tls(server: GuardServer, end: float) -> Any:
     pin = _PIN.fullmatch(server.certificate or "")
     if address is None or pin is None:
         raise NotChecked("https needs a host and a pinned certificate")
-    host = address[1].strip("[]")
+    host_written, port = address.groups()
+    host = host_written.strip("[]")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     # One certificate counts, whoever signed it and whatever name it has.
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    plain = socket.create_connection((host, int(address[2] or 443)), timeout=_left(end))
+    plain = socket.create_connection((host, int(port or 443)), timeout=_left(end))
     try:
         plain.settimeout(_left(end))
         connection = context.wrap_socket(plain, server_hostname=host)
@@ -320,17 +321,19 @@ def _receive_part(connection: Any, end: float) -> bytes:
 
 def _read_head(head: bytes) -> dict[str, str]:
     """Read the headers of an answer with the status 200; raise ``NotChecked`` if they can be read in two ways."""
-    status, *lines = head.split(b"\r\n")
-    status_line = _STATUS.fullmatch(status)
+    first_line, *lines = head.split(b"\r\n")
+    status_line = _STATUS.fullmatch(first_line)
     if status_line is None:
         raise NotChecked("the answer is no HTTP")
-    if status_line[1] != b"200":
-        raise NotChecked(f"the server answered {status_line[1].decode()}")
+    status = status_line[1]
+    if status != b"200":
+        raise NotChecked(f"the server answered {status.decode()}")
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.decode("latin-1").partition(":")
         name = name.lower()
-        if not colon or name == "transfer-encoding" or (name in _OWN_HEADERS and name in headers):
+        is_repeated = name in _OWN_HEADERS and name in headers
+        if not colon or name == "transfer-encoding" or is_repeated:
             raise NotChecked("the answer has a head that can be read in two ways")
         headers[name] = value.strip()
     return headers

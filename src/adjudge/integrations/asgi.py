@@ -325,7 +325,8 @@ class GateMiddleware:
         check_whole_number("largest", self.largest, least=1, of=" of bytes")
         check_whole_number("retry_after", self.retry_after, least=1, of=" of seconds")
         within = self.resume_within
-        if within is not None and (isinstance(within, bool) or not isinstance(within, int | float) or not within > 0):
+        is_number = isinstance(within, int | float) and not isinstance(within, bool)
+        if within is not None and not (is_number and within > 0):
             raise UsageError(
                 f"resume_within must be seconds above 0, or None for no limit; got {within!r}", argument="resume_within"
             )

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from adjudge.ledger.columns import find_columns, make_column_tables
-from adjudge.ledger.entry import Entry, read_entry
+from adjudge.ledger.entry import PAYLOAD, Entry, read_entry
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import can_store
 from adjudge.ledger.store import make_table
@@ -59,5 +59,6 @@ def _list_people(payload: Mapping[str, object]) -> tuple[str, ...]:
 
 def _read_row(row: Row[tuple[object, ...]]) -> Entry:
     values = list(row)
-    values[5] = None if values[5] is None else bytes(values[5])  # type: ignore[call-overload] - PostgreSQL's is a view
+    # PostgreSQL's is a view of memory.
+    values[PAYLOAD] = None if values[PAYLOAD] is None else bytes(values[PAYLOAD])  # type: ignore[call-overload]
     return read_entry(tuple(values))  # type: ignore[arg-type]

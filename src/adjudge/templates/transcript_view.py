@@ -130,9 +130,12 @@ def _list_findings(conversation: Conversation, findings: Sequence[PlacedFinding]
     by_step: dict[int, list[Finding]] = {}
     for placed in findings:
         match = _PLACE.match(placed.place)
-        places = begins[match[1]] if match else ()
-        if match and int(match[2]) < len(places):
-            by_step.setdefault(places[int(match[2])], []).append(placed.finding)
+        if match is None:
+            continue
+        list_name, number = match.groups()
+        places = begins[list_name]
+        if int(number) < len(places):
+            by_step.setdefault(places[int(number)], []).append(placed.finding)
     return by_step
 
 

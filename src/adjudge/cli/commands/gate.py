@@ -200,7 +200,9 @@ def _print_json(done: Sequence[Decided], *, single: bool) -> None:
     ]
     if not single:
         write_json({"schema": "adjudge/decisions/1", "decisions": entries})
-    elif done[0][1] is not None:
+        return
+    _, decision = done[0]
+    if decision is not None:
         write_json(entries[0])
 
 
@@ -220,7 +222,8 @@ def print_decisions(done: Sequence[Decided], *, single: bool, can_approve: bool 
         (item.name, decision.approval_id) for item, decision in done if decision is not None and decision.pending
     ]
     if waiting:
-        _print_how_to_resume(*(waiting[0] if len(waiting) == 1 else ("-", "ID")), can_approve=can_approve)
+        name, approval_id = waiting[0] if len(waiting) == 1 else ("-", "ID")
+        _print_how_to_resume(name, approval_id, can_approve=can_approve)
 
 
 _UNSEEN = (

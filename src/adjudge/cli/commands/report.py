@@ -125,7 +125,7 @@ def report(
 
             document = make_run_document(summary, top=_LISTED if top is None else top, lists_passed=top is not None)
             print_document(document, more="--top shows more, --html FILE all of the first 2,000")
-        statuses = {_find_status(summary, fail_under), request.find_status(measurement, opened)}
+        statuses = {_find_status(summary, fail_under), request.report_status(measurement, opened)}
         return MISSED if MISSED in statuses else max(statuses)
 
 

@@ -340,7 +340,7 @@ class RunSession:
         if status != DONE:
             # A job that ends with 1 or 3 and does not say so is looked for in the wrong place.
             complain(_explain_status(done.counts, self.fail_under))
-        statuses = {status, self.request.find_status(measured, done)}
+        statuses = {status, self.request.report_status(measured, done)}
         return MISSED if MISSED in statuses else max(statuses)
 
     async def _finish(self, interrupted: asyncio.Event) -> Run | None:

@@ -140,7 +140,9 @@ def _write_reviewed(done: Sequence[Reviewed]) -> None:
     ]
     if len(entries) > 1:
         write_json({"schema": "adjudge/creation-verdicts/1", "verdicts": entries})
-    elif done[0][1] is not None:
+        return
+    _, only_verdict = done[0]
+    if only_verdict is not None:
         write_json(entries[0])
 
 
@@ -455,7 +457,9 @@ def _write_validated(done: Sequence[Validated]) -> None:
     ]
     if len(entries) > 1:
         write_json({"schema": "adjudge/reuse-verdicts/1", "verdicts": entries})
-    elif done[0][1] is not None:
+        return
+    _, only_verdict = done[0]
+    if only_verdict is not None:
         write_json(entries[0])
 
 

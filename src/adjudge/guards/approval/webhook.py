@@ -70,6 +70,7 @@ class Webhook:
 
     def __post_init__(self) -> None:
         _check_url(self.url)
+        # Raises for a secret that cannot be read.
         _read_secret(self.secret)
         check_whole_number("retries", self.retries, least=0, most=20)
         check_seconds("timeout", self.timeout, most=300)

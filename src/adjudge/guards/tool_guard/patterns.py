@@ -192,7 +192,8 @@ def _check_own_name(text: str) -> None:
 
 def _read_word(text: str, key: ToolKey) -> Word:
     name = text.removesuffix("*")
-    if not text or not (name == "" or _is_name(name)) or any(character in "*?[" for character in name):
+    is_readable = (name == "" or _is_name(name)) and not any(character in "*?[" for character in name)
+    if not text or not is_readable:
         raise UsageError(
             f"a tool is named by its name or, with * at the end, by how it begins, in printable ASCII; got {show(key)}",
             argument="tools",

@@ -226,7 +226,10 @@ class Evidence:
         self._loose: list[Loose] = []
         self._items: dict[str, JudgedItem] = {}
         self._approvals: dict[str, str] = {}
-        self._whole: tuple[JudgedItem, Mapping[str, Any]] | None = None
+        self._whole_item: JudgedItem | None = None
+        """The first thing in scope of which the ledger has the whole result."""
+        self._whole: Mapping[str, Any] | None = None
+        """The recorded form of that result."""
 
     def add(self, row: Row) -> None:
         """Take in one entry, which the check of the chain has found in order."""
@@ -261,7 +264,7 @@ class Evidence:
     def find_whole(self) -> Mapping[str, Any] | None:
         """Return the recorded form of the result, where exactly one thing is in scope."""
         items = self.list_items()
-        return self._whole[1] if self._whole is not None and len(items) == 1 and items[0] is self._whole[0] else None
+        return self._whole if len(items) == 1 and items[0] is self._whole_item else None
 
     def _count_entry(self, seq: int) -> None:
         """Count an entry that is looked at."""
@@ -298,7 +301,7 @@ class Evidence:
             _take_facts(judged, read_facts(about))
             # Kept of one alone, for the report that is about exactly one.
             if self._whole is None and judged.in_scope and not judged.facts.is_short:
-                self._whole = judged, about
+                self._whole_item, self._whole = judged, about
         elif row[KIND] == "decision" and payload.get("sampled") is False:
             judged.facts = replace(judged.facts, outcome="unjudged")
         judged.gate = read_text(payload.get("gate")) or judged.gate

@@ -111,14 +111,22 @@ class CaseInRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """A case beside another one in a list."""
+
+    path: str
+    case: str
+    """The id of the case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
     """The place of a case in the list that its reader comes from, which only the address tells."""
 
     words: str
     back: str
-    previous: tuple[str, str] | None = None
-    """The address and the id of the case before it."""
-    following: tuple[str, str] | None = None
+    previous: Neighbour | None = None
+    following: Neighbour | None = None
 
 
 @router.get("/runs/{run}/case", include_in_schema=False)
@@ -144,7 +152,7 @@ async def show_case(
     context, case, walk = await asyncio.to_thread(_collect, state, visit)
     # It says how long the list is that its reader comes from, and which cases are beside this one in it.
     tells = compared.tells_verdicts if compared.a and compared.b else filters.is_narrowed
-    beside_it = [neighbour[1] for neighbour in (walk.previous, walk.following) if neighbour is not None]
+    beside_it = [neighbour.case for neighbour in (walk.previous, walk.following) if neighbour is not None]
     for name in {run, compared.a, compared.b} - {""}:
         await note_listed(request, caller, name, beside_it if tells else [], withheld=withheld, tells=tells)
     if case in withheld:
@@ -299,9 +307,10 @@ def _list_texts(case: Case) -> list[tuple[str, str]]:
 
 def _write_content(value: object) -> str:
     try:
-        return write_content(value)[0]
+        text, _ = write_content(value)
     except UsageError as error:
         return f"(this cannot be shown: {error})"
+    return text
 
 
 def _cut(text: str) -> str:
@@ -334,14 +343,17 @@ def _find_walk(state: PageState, visit: CaseVisit, run: Run, item: RunItem) -> W
         return Walk(words=f"Not in {words}", back=back)
     at = places.index(item.place)
 
-    def link(number: int) -> tuple[str, str] | None:
+    def find_neighbour(number: int) -> Neighbour | None:
         if not 0 <= number < len(places):
             return None
         case, _ = run.store.find_case(places[number]) or ("", "")
-        return link_case(visit.run, case, places[number], visit.values), case
+        return Neighbour(path=link_case(visit.run, case, places[number], visit.values), case=case)
 
     return Walk(
-        words=f"{at + 1:,} of {len(places):,} in {words}", back=back, previous=link(at - 1), following=link(at + 1)
+        words=f"{at + 1:,} of {len(places):,} in {words}",
+        back=back,
+        previous=find_neighbour(at - 1),
+        following=find_neighbour(at + 1),
     )
 
 
