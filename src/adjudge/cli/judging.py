@@ -1,4 +1,7 @@
-"""From the options of a command to a panel of judges, a rubric and the arguments of ``evaluate``."""
+"""From the options of a command to a panel of judges, a rubric and the arguments of ``evaluate``.
+
+Which judges are asked is decided in ``config/judges.py`` (``choose``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""One person's labelling on the command line: the questions, what each key does, and the message about it."""
+"""One person's labelling on the command line: the questions, what each key does, and the message about it.
+
+The order of the cases is decided in ``labels/store.py`` (``find_position``), and what is drawn on the screen in
+``commands/label.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A measurement in the terminal, and the options that several commands have for it."""
+"""A measurement in the terminal, and the options that several commands have for it.
+
+Whether a rate reaches its bar is decided in ``measurement/decision.py`` (``compare_rate``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A server's gate: ``check`` and ``resume`` as a gate of this program has them."""
+"""A server's gate: ``check`` and ``resume`` as a gate of this program has them.
+
+What the gate decides is decided on the server, in ``guards/gate.py``.
+"""
 
 from __future__ import annotations
 

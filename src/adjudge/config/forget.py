@@ -1,4 +1,7 @@
-"""The places that ``adjudge forget`` looks through: ``[forget]`` of ``adjudge.toml``, and what other tables name."""
+"""The places that ``adjudge forget`` looks through: ``[forget]`` of ``adjudge.toml``, and what other tables name.
+
+The keys of ``[forget]`` are in ``file.py`` (``FORGET``).
+"""
 
 from __future__ import annotations
 

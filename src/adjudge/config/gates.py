@@ -1,4 +1,7 @@
-"""Opening the gates of ``adjudge.toml``."""
+"""Opening the gates of ``adjudge.toml``.
+
+The keys that ``[gates]`` may have are in ``file.py`` (``_GATE_KEYS``).
+"""
 
 from __future__ import annotations
 

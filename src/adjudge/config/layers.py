@@ -1,4 +1,7 @@
-"""A cache, a budget and prices around judges that the command line or ``adjudge.toml`` names."""
+"""A cache, a budget and prices around judges that the command line or ``adjudge.toml`` names.
+
+The layers are put around a judge in ``judges/layers.py`` (``with_layers``).
+"""
 
 from __future__ import annotations
 

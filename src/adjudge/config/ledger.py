@@ -1,4 +1,7 @@
-"""The ledger of a project: ``[ledger]`` of ``adjudge.toml``, or ``--ledger``; and recording to it."""
+"""The ledger of a project: ``[ledger]`` of ``adjudge.toml``, or ``--ledger``; and recording to it.
+
+The keys of ``[ledger]`` are in ``file.py`` (``_LEDGER``).
+"""
 
 from __future__ import annotations
 

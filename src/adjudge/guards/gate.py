@@ -6,6 +6,9 @@ blocks, unless somebody asked by name to let it through, and then the decision s
 
 What a gate does with a result that is no pass is decided in ``gate_policy.py`` (``choose_step``), and whether a
 certificate covers a result in ``certificate/qualification.py`` (``qualify``).
+
+Which answer of people opens a pending decision is decided here (``Check.resume``); whose vote counts, in
+``approval/voting.py``. Which contents are audited is decided in ``audit.py`` (``Audit.draws``).
 """
 
 from __future__ import annotations

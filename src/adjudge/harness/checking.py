@@ -1,4 +1,8 @@
-"""The answer to one event of a harness: what is asked of the guard, and what the harness is told."""
+"""The answer to one event of a harness: what is asked of the guard, and what the harness is told.
+
+Whether a call may be made is decided in ``guards/tool_guard/guard.py`` (``ToolGuard``), and how an answer is written in
+``answers.py``.
+"""
 
 from __future__ import annotations
 

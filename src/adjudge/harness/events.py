@@ -4,6 +4,8 @@ Everything in an event may have been written by the agent, by what it read, or b
 harness, so an event that cannot be read is an error and never a call without a guard.
 
 Sources: recorded with Claude Code 2.1.330 and Codex 0.169.0 (``tests/data/harness``).
+
+What an event is answered is decided in ``checking.py`` (``HookGuard``).
 """
 
 from __future__ import annotations

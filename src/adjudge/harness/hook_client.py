@@ -1,6 +1,8 @@
 """The command that a harness starts at every call where a server is asked: little to import, and nothing to decide.
 
 ``adjudge hook check`` does the same by itself where there is no server, which takes several times as long to start.
+
+What the harness is answered is decided in ``checking.py`` (``HookGuard``).
 """
 
 from __future__ import annotations

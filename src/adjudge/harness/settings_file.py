@@ -1,4 +1,7 @@
-"""The files in which harnesses keep their hooks, read and replaced in one step."""
+"""The files in which harnesses keep their hooks, read and replaced in one step.
+
+What the settings of a hook are is decided in ``installing.py`` (``merge_settings``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The ledger: an append-only record of what was decided, in which any change shows."""
+"""The ledger: an append-only record of what was decided, in which any change shows.
+
+What is kept of a value is decided in ``payload.py`` (``make_draft``), what makes a chain valid in ``verification.py``
+(``Chain``), and how many entries one commit takes in ``writer.py``.
+"""
 
 from __future__ import annotations
 

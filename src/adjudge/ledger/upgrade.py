@@ -1,4 +1,7 @@
-"""Upgrading a ledger's database to the revision of this version, with Alembic."""
+"""Upgrading a ledger's database to the revision of this version, with Alembic.
+
+Whether a database needs it is decided in ``revision.py`` (``check_revision``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The tools of an MCP server on the client's side: called as a guard allows, and only as they were when pinned."""
+"""The tools of an MCP server on the client's side: called as a guard allows, and only as they were when pinned.
+
+What counts as a change of what was pinned is decided in ``pins.py`` (``Pins``).
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 A refused call is answered with a result that the model reads. A call that waits for people is held: a client of
 protocol 2026-07-28 is asked to send it again, and an older one is told how to.
+
+Whether a call runs is decided in ``guards/tool_guard/guard.py`` (``ToolGuard``), and how a held one is found again in
+``guards/repeated_request.py`` (``find_repeated``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Serving the tools of ``adjudge mcp serve``: to the one client that started it, or over HTTP to whoever has a key."""
+"""Serving the tools of ``adjudge mcp serve``: to the one client that started it, or over HTTP to whoever has a key.
+
+What an agent may ask is decided in ``mcp_tools.py`` (``AgentTools``).
+"""
 
 from __future__ import annotations
 

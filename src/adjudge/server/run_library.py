@@ -1,4 +1,7 @@
-"""The runs whose pages are shown: found by name at every look, and the report of each with what people said of it."""
+"""The runs whose pages are shown: found by name at every look, and the report of each with what people said of it.
+
+Which folders are runs is decided in ``run_folders.py`` (``is_run``).
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 Nothing is signed because nothing is in the cookie but 256 random bits; a session that is deleted is over at once.
 
 How long a session lasts is in ``config/server.py``: ``session_idle`` and ``session_lifetime``.
+
+What the person of a session may do is decided in ``permissions.py`` (``Permissions``).
 """
 
 from __future__ import annotations

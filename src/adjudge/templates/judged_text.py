@@ -2,6 +2,8 @@
 
 Task, context and reference may be anything that JSON holds: messages, passages that were found, records, an agent's
 run, or an object of several of these.
+
+What is shown of a transcript is decided in ``transcript_view.py``, and of a call in ``call_view.py``.
 """
 
 from __future__ import annotations

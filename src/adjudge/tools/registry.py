@@ -1,4 +1,8 @@
-"""The registry of forged tools: who may use which tool, how well it does, and how it is promoted or demoted."""
+"""The registry of forged tools: who may use which tool, how well it does, and how it is promoted or demoted.
+
+Whether a tool may run or finds room is decided in ``obstacles.py``, whether it rises a tier in ``promotion.py``
+(``find_promotion_obstacle``), and what a change writes in ``lifecycle.py`` (``ToolTransaction``).
+"""
 
 from __future__ import annotations
 

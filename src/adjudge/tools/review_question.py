@@ -1,4 +1,7 @@
-"""The questions to reviewers of forged tools, and the reading of their replies."""
+"""The questions to reviewers of forged tools, and the reading of their replies.
+
+The verdicts that follow from the replies are decided in ``review.py`` (``_conclude_creation``, ``_conclude_review``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The two tables of forged tools, beside the ledger whose entries tell of every review and every change of tier."""
+"""The two tables of forged tools, beside the ledger whose entries tell of every review and every change of tier.
+
+What is written, and when, is decided in ``lifecycle.py`` (``ToolTransaction``) and ``promotion.py``.
+"""
 
 from __future__ import annotations
 

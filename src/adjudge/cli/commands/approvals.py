@@ -1,4 +1,7 @@
-"""``adjudge approvals``: requests to people, and their decisions, each as the operating system's user."""
+"""``adjudge approvals``: requests to people, and their decisions, each as the operating system's user.
+
+Whose vote counts is decided in ``guards/approval/voting.py`` (``find_refusal``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``adjudge forget``: delete everything that is kept about one content or customer, and say what was not deleted."""
+"""``adjudge forget``: delete everything that is kept about one content or customer, and say what was not deleted.
+
+What is found and deleted is decided in ``erasure/forget.py`` (``forget``).
+"""
 
 from __future__ import annotations
 

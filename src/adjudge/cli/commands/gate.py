@@ -1,4 +1,7 @@
-"""``adjudge gate``: list the gates of a project, and put contents through one."""
+"""``adjudge gate``: list the gates of a project, and put contents through one.
+
+What a gate decides is decided in ``guards/gate.py`` (``Check``).
+"""
 
 from __future__ import annotations
 

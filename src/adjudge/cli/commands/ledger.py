@@ -1,4 +1,8 @@
-"""``adjudge ledger``: look into a ledger, check it, and take it elsewhere. Only ``erase`` writes to one."""
+"""``adjudge ledger``: look into a ledger, check it, and take it elsewhere. Only ``erase`` writes to one.
+
+What is wrong with a ledger is decided in ``ledger/verification.py`` (``Chain``), and the opinion of an audit in
+``ledger/audit/opinion.py`` (``choose_opinion``).
+"""
 
 from __future__ import annotations
 

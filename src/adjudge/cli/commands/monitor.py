@@ -1,4 +1,7 @@
-"""``adjudge monitor``: the results of the audits of gates, and beginning anew after an alarm."""
+"""``adjudge monitor``: the results of the audits of gates, and beginning anew after an alarm.
+
+What a monitor says is decided in ``guards/monitor.py`` (``read_monitor``).
+"""
 
 from __future__ import annotations
 

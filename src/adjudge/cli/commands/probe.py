@@ -1,4 +1,7 @@
-"""``adjudge probe``: run a file of baselines against a tool, or record its outputs as new ones."""
+"""``adjudge probe``: run a file of baselines against a tool, or record its outputs as new ones.
+
+When a tool has drifted is decided in ``guards/probe/evaluate.py`` (``_decide``).
+"""
 
 from __future__ import annotations
 

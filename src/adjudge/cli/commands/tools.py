@@ -1,4 +1,8 @@
-"""``adjudge tools``: review forged tools, check their outputs, and manage those that are kept beside a ledger."""
+"""``adjudge tools``: review forged tools, check their outputs, and manage those that are kept beside a ledger.
+
+Whether a candidate is good enough is decided in ``tools/review.py`` (``EmergentJudge``), and whether a tool rises a
+tier in ``tools/promotion.py`` (``find_promotion_obstacle``).
+"""
 
 from __future__ import annotations
 

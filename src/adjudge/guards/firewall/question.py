@@ -1,4 +1,7 @@
-"""The questions of the firewalls: constant texts, so that the system part is the same bytes for every check."""
+"""The questions of the firewalls: constant texts, so that the system part is the same bytes for every check.
+
+The verdict that follows from the replies is decided in ``input.py`` (``_conclude``) and ``prompt.py`` (``sort_rules``).
+"""
 
 from __future__ import annotations
 

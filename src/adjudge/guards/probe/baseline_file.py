@@ -2,6 +2,9 @@
 
 A file is data. It names inputs, outputs and contracts, and neither a tool nor a judge: what is run is said by whoever
 runs it, so that a baseline of somebody else's can be looked at without running anything of theirs.
+
+When an output has drifted from its baseline is decided in ``evaluate.py`` (``_decide``) and ``probe.py``
+(``ProbeThresholds.find_drift``).
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The front matter uses the part of YAML that every reader reads alike: each text that is more than a word is in double
 quotes on one line, with everything invisible escaped. So no text can begin a line, end the front matter or become a
 number, a date or a key.
+
+The opinion is decided in ``opinion.py`` (``choose_opinion``).
 """
 
 from __future__ import annotations

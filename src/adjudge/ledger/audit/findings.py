@@ -1,4 +1,7 @@
-"""The findings about what was judged. Pure; docs/audit.md has the same as a table."""
+"""The findings about what was judged. Pure; docs/audit.md has the same as a table.
+
+The opinion that follows from them is decided in ``opinion.py`` (``choose_opinion``).
+"""
 
 from __future__ import annotations
 

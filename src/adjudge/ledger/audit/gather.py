@@ -2,6 +2,8 @@
 
 Several entries can be about one thing: its result, the decisions of a gate, a request for approval and its end, an
 override. They are brought together by the result's id.
+
+What is a finding about them is decided in ``findings.py`` (``list_findings``).
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 Nothing here decides by GET, and nothing approves several requests at once. A vote that is given here takes effect once
 it can no longer be taken back.
+
+What of a request its reader is not to see yet is decided in ``approval_view.py`` (``is_hidden``), and whose vote counts
+in ``guards/approval/voting.py`` (``find_refusal``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""``/compare``: two runs side by side, what changed first; the same figures and words as ``adjudge diff``."""
+"""``/compare``: two runs side by side, what changed first; the same figures and words as ``adjudge diff``.
+
+Which cases somebody who labels is not to read yet is decided in ``server/blind_cases.py`` (``find_withheld``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The pages *Labels* and *Disagreements*: people label cases blind, and settle what they differ about."""
+"""The pages *Labels* and *Disagreements*: people label cases blind, and settle what they differ about.
+
+Which cases somebody who labels is not to read yet is decided in ``server/blind_cases.py`` (``find_withheld``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The page ``/``: the outcomes of decisions over time, by gate, and what needs somebody."""
+"""The page ``/``: the outcomes of decisions over time, by gate, and what needs somebody.
+
+What is counted is decided in ``server/recorded.py`` (``tally_results``).
+"""
 
 from __future__ import annotations
 

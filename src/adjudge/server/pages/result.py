@@ -2,6 +2,8 @@
 
 Steps that did not happen are absent. What the ledger holds only as a digest is said to be kept so, and never shown as
 if it were what somebody wrote.
+
+Which entries belong to the story is decided in ``server/story.py`` (``load_story``).
 """
 
 from __future__ import annotations

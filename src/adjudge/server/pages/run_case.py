@@ -1,4 +1,7 @@
-"""``/runs/{run}/case``: one case at one address, with what every run of its data set and every person said of it."""
+"""``/runs/{run}/case``: one case at one address, with what every run of its data set and every person said of it.
+
+Which cases somebody who labels is not to read yet is decided in ``server/blind_cases.py`` (``find_withheld``).
+"""
 
 from __future__ import annotations
 

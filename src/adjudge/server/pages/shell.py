@@ -1,4 +1,8 @@
-"""The frame around a page for one caller: the pages they may see, who they are, and how they like it."""
+"""The frame around a page for one caller: the pages they may see, who they are, and how they like it.
+
+This decides which pages are linked to. Whether one is shown is decided by the scope that it was added with: ``page.py``
+(``add_page``).
+"""
 
 from __future__ import annotations
 
