@@ -247,7 +247,10 @@ def _check_pinned(pins: Pins, offered: Pins, name: str) -> None:
 
 
 def _read_result(result: CallToolResult) -> Any:
-    """The text of a result, which is what an agent reads of it."""
+    """The text of a result, which is what an agent reads of it.
+
+    Raises ``AdjudgeError`` where the tool failed, or its answer has no text or too long a one.
+    """
     texts = [block.text for block in result.content if block.type == "text"]
     text = "\n".join(texts)
     if result.is_error:

@@ -114,7 +114,10 @@ def read_hook_settings(config: Config) -> HookSettings:
 
 
 def list_tool_gates(settings: HookSettings) -> dict[ToolKey, str | None]:
-    """List the names of the gates by the tools that they check; ``None`` checks nothing."""
+    """List the names of the gates by the tools that they check; ``None`` checks nothing.
+
+    Raises ``UsageError`` for a tool that has a gate and is unchecked.
+    """
     tools: dict[ToolKey, str | None] = {**settings.tools}
     tools |= {(entry["server"], entry["tool"]): entry.get("gate") for entry in settings.mcp}
     for name in settings.unchecked:
@@ -375,7 +378,10 @@ class GuardMaker:
     """Approvals with the webhook of the configuration."""
 
     def make_hook(self, harness: Harness, *, managed: bool = False, bind_files: bool = True) -> HookGuard:
-        """Make the guard of a harness; ``bind_files=False`` where its files are on another machine."""
+        """Make the guard of a harness; ``bind_files=False`` where its files are on another machine.
+
+        Raises ``UsageError`` for what the harness cannot do.
+        """
         if self.settings.pending == "defer" and harness == "codex":
             raise UsageError(
                 f'{self.config.path}: [hook] pending = "defer" is for Claude Code; Codex makes such a call',

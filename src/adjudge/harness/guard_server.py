@@ -157,7 +157,10 @@ def _read_object(headers: Mapping[str, str], answer: bytes) -> dict[str, Any]:
 
 
 def read_own_file(path: str, *, private: bool = False) -> bytes:
-    """Read a file that is no link and that others cannot write; a ``private`` one they cannot read either."""
+    """Read a file that is no link and that others cannot write; a ``private`` one they cannot read either.
+
+    Raises ``NotChecked`` for any other, and for one that is too large.
+    """
     if sys.platform == "win32":
         raise NotChecked(_WINDOWS)
     try:
@@ -217,7 +220,10 @@ def _find_owner(owner: str | int | None) -> int:
 
 
 def _connect_unix(path: str, owner: int, end: float) -> socket.socket:
-    """Connect to a socket that belongs to an account, in a folder in which no other can put one."""
+    """Connect to a socket that belongs to an account, in a folder in which no other can put one.
+
+    Raises ``NotChecked`` where that is not so, or nobody listens.
+    """
     try:
         folder, place = os.lstat(path.rpartition("/")[0] or "/"), os.lstat(path)
     except OSError as error:
@@ -249,6 +255,8 @@ def _find_peer_option() -> tuple[int, int, int]:
 
     That account is the option's second 32-bit number. Sources: unix(7) of Linux, with ``struct ucred``; unix(4) of
     macOS, with ``struct xucred``.
+
+    Raises ``NotChecked`` on a system that has none that is known here.
     """
     if sys.platform == "linux":
         return socket.SOL_SOCKET, socket.SO_PEERCRED, 12
@@ -288,7 +296,10 @@ def _connect_tls(server: GuardServer, end: float) -> Any:
 
 
 def _receive(connection: Any, end: float) -> tuple[dict[str, str], bytes]:
-    """Receive one whole answer, of at most ``LARGEST_ANSWER`` bytes, and return its headers and its body."""
+    """Receive one whole answer, of at most ``LARGEST_ANSWER`` bytes, and return its headers and its body.
+
+    Raises ``NotChecked`` for an answer without a length, of another one, or of too many bytes.
+    """
     data = b""
     while b"\r\n\r\n" not in data:
         if len(data) > _LARGEST_HEAD:

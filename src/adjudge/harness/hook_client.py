@@ -110,7 +110,11 @@ def main() -> NoReturn:
 
 
 def _answer_hook(words: list[str], events: Any) -> str:
-    """Ask the server about the event on standard input, and return its answer, as the harness reads it."""
+    """Ask the server about the event on standard input, and return its answer, as the harness reads it.
+
+    Raises ``NotChecked`` where it cannot be asked: the event is too long, or the configuration is another one or cannot
+    be read.
+    """
     options = _read_options(words)
     raw = events.read(LARGEST_EVENT + 1)
     if len(raw) > LARGEST_EVENT:
@@ -136,7 +140,7 @@ def _answer_hook(words: list[str], events: Any) -> str:
 
 
 def _read_options(words: list[str]) -> dict[str, str]:
-    """Read the options that ``adjudge hook install`` writes, and no others."""
+    """Read the options that ``adjudge hook install`` writes, and no others. Raises ``NotChecked`` for any other."""
     options: dict[str, str] = {}
     rest = iter(words)
     for word in rest:

@@ -166,7 +166,10 @@ def read_address(url: str | os.PathLike[str]) -> Address:
 
 
 def _find_path(url: str | os.PathLike[str]) -> str | None:
-    """The path of a file that is given as one, else ``None``: a ``Path``, and a text that is no address."""
+    """The path of a file that is given as one, else ``None``: a ``Path``, and a text that is no address.
+
+    Raises ``UsageError`` for what is no text and no path.
+    """
     if isinstance(url, str):
         return None if _SCHEME.match(url) or not url.strip() else url
     try:
@@ -285,7 +288,10 @@ class Database:
             raise UsageError(f"the ledger {self.name} cannot be read: {reason}; name another file") from None
 
     def create_file(self) -> None:
-        """Begin the file of a ledger in SQLite, unless it is there."""
+        """Begin the file of a ledger in SQLite, unless it is there.
+
+        Raises ``UsageError`` where it cannot be written.
+        """
         if self.file is None:
             return
         try:
@@ -350,7 +356,10 @@ class Database:
             engine.dispose()
 
     def _make_engine(self) -> Engine:
-        """Make the engine of a file, of a database in memory, or of a server."""
+        """Make the engine of a file, of a database in memory, or of a server.
+
+        Raises ``UsageError`` where the package for a server is not installed.
+        """
         from sqlalchemy import QueuePool, create_engine, event
 
         if self.file is not None:

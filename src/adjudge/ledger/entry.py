@@ -82,7 +82,10 @@ NO_PREV = "0" * 64
 
 
 def format_time(moment: datetime) -> str:
-    """A moment as entries hold it: UTC, with six decimals always, so that texts sort as moments do."""
+    """A moment as entries hold it: UTC, with six decimals always, so that texts sort as moments do.
+
+    Raises ``UsageError`` for a time without a zone.
+    """
     if moment.tzinfo is None:
         raise UsageError(f"a time needs a zone, got {moment.isoformat()}; use datetime.now(timezone.utc)")
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -97,7 +97,10 @@ def verify_export(
 
 
 def read_head(head: Head | str | os.PathLike[str] | None) -> Head | None:
-    """A pinned head: the value itself, its text, or a file that holds it."""
+    """A pinned head: the value itself, its text, or a file that holds it.
+
+    Raises ``UsageError`` where it is none of them.
+    """
     if head is None or isinstance(head, Head):
         return head
     if isinstance(head, str) and not head.strip():

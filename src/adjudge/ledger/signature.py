@@ -124,7 +124,10 @@ def is_public_key(key: str) -> bool:
 
 
 def _read_public(key: PublicKey) -> Ed25519PublicKey:
-    """Read a public key from its digits, a PEM file, bytes, or a key object."""
+    """Read a public key from its digits, a PEM file, bytes, or a key object.
+
+    Raises ``UsageError`` for anything else.
+    """
     ed25519, serialization = _load_cryptography()
     loaded: Any = key
     if isinstance(key, str) and is_public_key(key):

@@ -503,7 +503,10 @@ class Transaction:
 def _erase(
     statements: Statements, insert: Callable[[Sequence[Draft]], list[int]], seq: int, record: Mapping[str, Any]
 ) -> int:
-    """Erase the payload of an entry and record that, in the transaction that is under way; the record's place."""
+    """Erase the payload of an entry and record that, in the transaction that is under way; the record's place.
+
+    Raises ``UsageError`` for an entry that is not there, has no payload any more, or holds nothing of what was judged.
+    """
     rows = list_rows(statements, after=seq - 1, count=1)
     if not rows or rows[0][SEQ] != seq:
         raise explain_missing(seq)
@@ -520,7 +523,10 @@ def _erase(
 
 
 def _copy_file(source: Any, path: str | os.PathLike[str]) -> None:
-    """Copy a database that is in use, as it is at one moment, to a new file for its owner alone."""
+    """Copy a database that is in use, as it is at one moment, to a new file for its owner alone.
+
+    Raises ``UsageError`` where the file is there already or cannot be made, and ``LedgerError`` where copying fails.
+    """
     shown = show(os.fspath(path))
     try:
         create_private(path, new=True)

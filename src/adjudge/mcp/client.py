@@ -80,7 +80,7 @@ def _find_source(server: object) -> str | None:
 async def _list_all(
     client: Client, request: type[ListToolsRequest | ListPromptsRequest], member: str
 ) -> list[Mapping[str, Any]]:
-    """List what a server has, page by page."""
+    """List what a server has, page by page. Raises ``MCPError`` for one that does not end or cannot be read."""
     values: list[Mapping[str, Any]] = []
     cursor: str | None = None
     for _ in range(_MOST_PAGES):

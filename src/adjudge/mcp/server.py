@@ -506,7 +506,7 @@ class GateMiddleware:
         return {**dumped, "tools": await self._descriptions.select(dumped.get("tools", []))}
 
     async def _read_text(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Return a prompt or a resource if it may reach the agent."""
+        """Return a prompt or a resource if it may reach the agent. Raises ``MCPError`` where it may not."""
         client = self._checkpoint.find_client(ctx)
         if client is None:
             raise MCPError(INVALID_REQUEST, WITHHELD)

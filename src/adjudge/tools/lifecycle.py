@@ -99,7 +99,10 @@ class ToolTransaction:
     # ---------------------------------------------------------------- changes and uses
 
     def update(self, tool_id: str, candidate: ToolCandidate, session: str | None) -> ToolRecord:
-        """Write what a tool was changed to; it has no tier and no review, and does not run."""
+        """Write what a tool was changed to; it has no tier and no review, and does not run.
+
+        Raises ``ToolRefused`` for a tool that is demoted, or finds no room.
+        """
         before = self.find(tool_id)
         if before.status == "demoted":
             raise ToolRefused(f"the tool {tool_id} is demoted; a review can reinstate it as it is", because="demoted")
@@ -133,7 +136,10 @@ class ToolTransaction:
         return after
 
     def record_use(self, tool_id: str, digest: str | None, *, success: bool, ms: float, output: Any) -> ToolRecord:
-        """Count one use of exactly what the tool is now; one that does not run has none."""
+        """Count one use of exactly what the tool is now; one that does not run has none.
+
+        Raises ``ToolRefused`` where it does not run, or was changed meanwhile.
+        """
         record = self.find(tool_id)
         tool = record.tool
         obstacle = find_use_obstacle(record, agent=tool.agent, session=tool.session)
@@ -152,7 +158,10 @@ class ToolTransaction:
     # ---------------------------------------------------------------- reviews
 
     def begin_review(self, tool_id: str, by: str | None, session: str | None, claim: Claim) -> Outcome:
-        """Claim a tool that is not in use, so that nobody else has it reviewed meanwhile."""
+        """Claim a tool that is not in use, so that nobody else has it reviewed meanwhile.
+
+        Raises ``ToolRefused`` for a demoted one without a person's name, and where it would find no room.
+        """
         record = self.find(tool_id)
         if record.status == "active":
             detail = f"the tool {tool_id} is in use, by a review of what it is"
@@ -328,7 +337,10 @@ def make_result(outcome: Outcome, verdict: CreationVerdict | None) -> ForgeResul
 
 
 async def ask_creation(judge: ToolJudge, candidate: ToolCandidate, seconds: float) -> CreationVerdict:
-    """Ask for the verdict on a candidate; a late one is a rejection."""
+    """Ask for the verdict on a candidate; a late one is a rejection.
+
+    Raises ``UsageError`` for what is no verdict on this candidate.
+    """
     try:
         verdict = await Timeout(seconds * REVIEW_SHARE).run(judge.review_creation(candidate), name="review_creation")
     except TimeoutError:

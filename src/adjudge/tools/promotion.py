@@ -102,7 +102,10 @@ def begin_promotion(
 
 
 async def ask_promotion(judge: ToolJudge, tool: EmergentTool, seconds: float) -> PromotionVerdict:
-    """Ask for the panel's verdict on a tool; a late one is a rejection."""
+    """Ask for the panel's verdict on a tool; a late one is a rejection.
+
+    Raises ``UsageError`` for what is no verdict on this tool.
+    """
     try:
         verdict = await Timeout(seconds * REVIEW_SHARE).run(judge.review_promotion(tool), name="review_promotion")
     except TimeoutError:

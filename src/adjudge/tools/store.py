@@ -266,7 +266,10 @@ class ToolView:
         self._write(_get_standings().insert().values(tool=record.id, **_make_standing_row(record)))
 
     def save_standing(self, record: ToolRecord) -> None:
-        """Write the usage, the cool-down and the claim of a tool that is there; nothing else has changed."""
+        """Write the usage, the cool-down and the claim of a tool that is there; nothing else has changed.
+
+        Raises ``LedgerError`` where it is not there any more, which adjudge cannot have done.
+        """
         table = _get_standings()
         statement = table.update().where(table.c.tool == record.id).values(**_make_standing_row(record))
         if self._write(statement) != 1:

@@ -539,7 +539,10 @@ def _decide(
     as_json: bool,
     answer: str = "",
 ) -> None:
-    """Cast a vote in the name of the account that runs the command, then print the request."""
+    """Cast a vote in the name of the account that runs the command, then print the request.
+
+    Raises ``UsageError`` for a reason that is empty, and ``DecisionRefused`` where the vote does not count.
+    """
     if not reason.strip():
         raise UsageError("--reason is empty; say why, so that an auditor can read it in a year")
     by = find_user()

@@ -122,7 +122,7 @@ def clear(
 
 
 def _open(path: Path) -> ReplyCache:
-    """A cache that is there: a mistyped path must not begin an empty one."""
+    """A cache that is there: a mistyped path must not begin an empty one. Raises ``UsageError``."""
     try:
         there = path.is_file()
     except OSError:  # a name that is too long

@@ -171,7 +171,10 @@ def report_notes(source: Dataset | ImportedLabels) -> None:
 
 
 def _write_cases(dataset: Dataset, to: str, *, for_spreadsheet: bool) -> int:
-    """Write the cases of a data set to a file, or to standard output for ``-``, and return how many there were."""
+    """Write the cases of a data set to a file, or to standard output for ``-``, and return how many there were.
+
+    Raises ``UsageError`` for ``--for-spreadsheet`` with ``-``.
+    """
     from adjudge.dataset.write import write_cases
 
     if to != "-":

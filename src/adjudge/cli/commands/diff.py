@@ -211,7 +211,10 @@ def _check_worse(by: str | None, margin: float, *, fail_if_worse: bool, pass_if_
 
 
 def _make_request(measuring: option.MeasureOptions) -> MeasureRequest | None:
-    """Make the request by which both runs are measured; ``None`` where nobody asked."""
+    """Make the request by which both runs are measured; ``None`` where nobody asked.
+
+    Raises ``UsageError`` for options that are about labels where there are none.
+    """
     if measuring.labels is None:
         if measuring.labels_are is not None:
             raise UsageError("--labels-are is about the labels of --labels; name a file, or leave it out")

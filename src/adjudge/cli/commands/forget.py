@@ -96,7 +96,10 @@ def forget_all(
 async def _forget(
     order: Order, config: Config, url: str | None, key: str | None, named: Places, *, dry_run: bool
 ) -> ForgetReport:
-    """Forget in all places that the configuration and the command line name."""
+    """Forget in all places that the configuration and the command line name.
+
+    Raises ``UsageError`` where they name none.
+    """
     configured = list_configured(config)
     folders = _unite(named.runs, configured["runs"])
     places = replace(

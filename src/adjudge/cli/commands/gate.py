@@ -301,7 +301,10 @@ def resume(
 async def _resume(
     part: str, path: str | None, texts: dict[str, str], config: Config, recorder: CommandRecorder, *, wait: bool
 ) -> Decision:
-    """Resume a decision that waited for people, with the texts that were given."""
+    """Resume a decision that waited for people, with the texts that were given.
+
+    Raises ``UsageError`` where nothing can be resumed: it was deleted, is none of a gate, or nobody is asked any more.
+    """
     ledger = recorder.ledger
     assert ledger is not None  # noqa: S101 - for the type checker; the caller opened it
     async with AsyncExitStack() as stack:

@@ -119,7 +119,10 @@ def _check_begun(source: str, store: Path | None) -> None:
 
 
 def _import(queue: LabelQueue, path: Path, label_map: str | None, rater: str | None) -> None:
-    """Import a file of labels into the queue, and print what was left out of it and why."""
+    """Import a file of labels into the queue, and print what was left out of it and why.
+
+    Raises ``UsageError`` if none of them is imported.
+    """
     from adjudge.dataset.label_file import load_labels
     from adjudge.dataset.label_map import parse_label_map
 

@@ -396,7 +396,10 @@ def use_ledger(
 
 
 def read_time(name: str, text: str | None) -> datetime | None:
-    """The time that an option says; one without a zone is this machine's."""
+    """The time that an option says; one without a zone is this machine's.
+
+    Raises ``UsageError`` for any other text.
+    """
     if text is None:
         return None
     try:

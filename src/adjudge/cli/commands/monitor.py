@@ -70,7 +70,10 @@ def monitor(
 
 
 async def _read_monitors(ledger: Ledger, gate: str | None, reset: str | None) -> list[Monitor]:
-    """Read the monitors of the gates, having first begun anew after an alarm where that was asked for."""
+    """Read the monitors of the gates, having first begun anew after an alarm where that was asked for.
+
+    Raises ``UsageError`` for a gate without audits.
+    """
     gates = await list_audited(ledger)
     if gate is not None and gate not in gates:
         known = f"; it has some of {', '.join(map(show, gates))}" if gates else ""

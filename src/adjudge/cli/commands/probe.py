@@ -101,7 +101,10 @@ def probe(
 
 
 def _select(file: ProbeFile, names: Sequence[str]) -> list[ProbeBaseline]:
-    """The entries of these names, in the order of the file; all of them without names."""
+    """The entries of these names, in the order of the file; all of them without names.
+
+    Raises ``UsageError`` for a name that the file does not have.
+    """
     known = [entry.name for entry in file.entries]
     for name in names:
         if name not in known:

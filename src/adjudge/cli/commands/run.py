@@ -304,7 +304,10 @@ class RunSession:
             raise
 
     async def go(self) -> int:
-        """Judge, show what it came to, and return the exit status."""
+        """Judge, show what it came to, and return the exit status.
+
+        Raises ``UsageError`` for a data set without a case.
+        """
         interrupted, done = asyncio.Event(), None
         try:
             with watch(self._describe), catching_interrupts(self.running.wind_down, interrupted):

@@ -169,6 +169,8 @@ def was_used(connection: Connection, approval: Approval) -> bool:
 
     The table is not enough: anybody who can write the database could clear the mark and use the approval again. If a
     later decision about the same content was erased, it may have been the one that used it, so the answer is yes.
+
+    Raises ``LedgerError`` where the ledger does not confirm the approval.
     """
     table = make_ledger_table()
     request = connection.execute(table.select().where(table.c.seq == (approval.seq or NO_PLACE))).one_or_none()

@@ -384,6 +384,8 @@ class ApprovalTransaction:
 
         ``None`` when the approval can be used once and was used. Other writers wait for this transaction, so of any
         number of simultaneous attempts exactly one gets a place.
+
+        Raises ``UsageError`` for an audit, and for a request that is not approved.
         """
         connection, ident = self.transaction.connection, decision.approval_id or ""
         approval, row = load(connection, ident), load_pending(connection, ident)
@@ -485,7 +487,10 @@ def insert(connection: Connection, approval: Approval, listed: ListedRequest) ->
 
 
 def update(connection: Connection, approval: Approval, vote: Vote | None = None) -> None:
-    """Write what became of an open request, and the vote that made it so."""
+    """Write what became of an open request, and the vote that made it so.
+
+    Raises ``LedgerError`` where it is open no more, which adjudge cannot have done.
+    """
     table = _approvals()
     if vote is not None:
         values: dict[str, Any] = {"approval": approval.id, "by": vote.by, "seq": vote.seq}

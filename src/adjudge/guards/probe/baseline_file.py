@@ -265,7 +265,10 @@ def _render_json_outputs(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
 
 
 def _render_yaml_outputs(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
-    """Write outputs into the text of a YAML file, and leave everything else in it as it is."""
+    """Write outputs into the text of a YAML file, and leave everything else in it as it is.
+
+    Raises ``UsageError`` for a text that cannot be changed in place.
+    """
     import yaml
 
     # The loader that read the file: the one written in Python refuses texts that this one takes (`{q: When?}`). Both

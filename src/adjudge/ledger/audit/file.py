@@ -208,7 +208,7 @@ def read_audit(members: Mapping[str, Any]) -> AuditEntry:
 
 
 def _name_members(members: Mapping[str, Any]) -> dict[str, Any]:
-    """Name the members by fields, each once, none unknown and none missing."""
+    """Name the members by fields, each once, none unknown and none missing. Raises ``UsageError``."""
     arguments: dict[str, Any] = {}
     for key, value in members.items():
         name = _ALIASES.get(key, key)
@@ -250,7 +250,10 @@ def _name_rule(rule_result: Any) -> Any:
 
 
 def _read_time(moment: Any) -> datetime:
-    """Read a moment: a time with its zone, a day (its beginning, in UTC), or milliseconds since 1970."""
+    """Read a moment: a time with its zone, a day (its beginning, in UTC), or milliseconds since 1970.
+
+    Raises ``UsageError`` for anything else.
+    """
     try:
         if isinstance(moment, str):
             moment = date.fromisoformat(moment) if len(moment) <= 10 else datetime.fromisoformat(moment)

@@ -357,7 +357,10 @@ async def undo_settlement(run: str, state: CurrentState, caller: Settling) -> Re
 
 
 def _read_value(form: AnswerForm, find_task: Callable[[], LabelTask | None]) -> bool | str:
-    """Read the value of an answer. A side of a pair is named by its place, which only the case that is shown knows."""
+    """Read the value of an answer. A side of a pair is named by its place, which only the case that is shown knows.
+
+    Raises ``UsageError`` where another pair is shown now.
+    """
     if form.label in ANSWERS:
         return ANSWERS[form.label]
     if form.label == "equal":

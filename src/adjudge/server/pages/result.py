@@ -124,7 +124,10 @@ def _find_policy(related: Sequence[Entry], decision: Decision) -> str:
 
 
 def _read_parts(entry: Entry) -> tuple[Decision | None, JudgeResult | None]:
-    """Read an entry as a decision and its result; an entry of a result alone has no decision (``None``)."""
+    """Read an entry as a decision and its result; an entry of a result alone has no decision (``None``).
+
+    Raises ``Problem`` (409) for one that cannot be read.
+    """
     payload = drop_digests(entry.payload or {})
     try:
         if entry.kind == "decision":
