@@ -61,7 +61,10 @@ def read_content(content: Any, *, label: str = "content") -> Any:
 
 
 def write_plain(plain: Any, *, label: str = "content") -> tuple[str, bool]:
-    """Return the text of what ``read_content`` copied, and whether it is the JSON of a value that is no text."""
+    """Return the text of what ``read_content`` copied, and whether it is the JSON of a value that is no text.
+
+    Raises ``UsageError`` for what JSON does not have.
+    """
     if isinstance(plain, str):
         return _check_text(plain, label), False
     if isinstance(plain, AgentRun):
@@ -145,7 +148,10 @@ def _refuse_hidden(content: Mapping[Any, Any], label: str) -> None:
 
 
 def _open_object(content: Any, label: str) -> Any:
-    """Return what an object stands for: its output, or its members, which are converted next."""
+    """Return what an object stands for: its output, or its members, which are converted next.
+
+    Raises ``UsageError`` for an image, and for what is neither text nor JSON.
+    """
     if hasattr(content, "output"):
         return content.output
     if hasattr(content, "model_dump"):

@@ -80,12 +80,14 @@ def resolve_futures(resolutions: Iterable[Resolution]) -> None:
     """Resolve futures from another thread: each in its loop, and each loop woken once."""
     loops: dict[asyncio.AbstractEventLoop, list[Resolution]] = {}
     for resolution in resolutions:
-        loops.setdefault(resolution[0].get_loop(), []).append(resolution)
+        future, _, _ = resolution
+        loops.setdefault(future.get_loop(), []).append(resolution)
     for loop, loop_resolutions in loops.items():
-        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+        # RuntimeError: the loop was closed, so nobody waits any more.
+        with suppress(RuntimeError):
             loop.call_soon_threadsafe(_resolve_in_loop, loop_resolutions)
 
 
 def _resolve_in_loop(resolutions: Sequence[Resolution]) -> None:
-    for resolution in resolutions:
-        resolve_future(*resolution)
+    for future, value, error in resolutions:
+        resolve_future(future, value, error)

@@ -495,7 +495,10 @@ _MOST_NESTED = 50
 
 
 def _read_result_as(members: object, kinds: tuple[type[R], ...], depth: int) -> R:
-    """Read a result of one of these classes, by its schema, with the results of its seats."""
+    """Read a result of one of these classes, by its schema, with the results of its seats.
+
+    Raises ``UsageError`` for what ``to_dict`` did not write.
+    """
     if not isinstance(members, Mapping):
         raise UsageError(f"a result is read from a dictionary that to_dict wrote, got {type(members).__name__}")
     if depth > _MOST_NESTED:
@@ -524,6 +527,8 @@ def _convert_members(kind: type[V], members: Mapping[str, Any]) -> V:
     """Make an instance from plain data, every member of exactly its type; members it does not have are ignored.
 
     Not by ``read_record``: a run is hundreds of thousands of results, so each is read as a whole and checked once.
+
+    Raises ``UsageError`` for a member that is missing or of another type.
     """
     try:
         return read_typed(dict(members.items()), kind)

@@ -128,10 +128,10 @@ class _Worker:
 
     def __init__(self, pool: _Pool) -> None:
         self.tasks: SimpleQueue[Work] = SimpleQueue()
-        self.thread = threading.Thread(target=self._run, name=IDLE, daemon=True)
+        self.thread = threading.Thread(target=self._run_functions, name=IDLE, daemon=True)
         self._pool = pool
 
-    def _run(self) -> None:
+    def _run_functions(self) -> None:
         while (work := self._wait()) is not None:
             report = work()
             self.thread.name = IDLE

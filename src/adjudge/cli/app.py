@@ -2,6 +2,8 @@
 
 Exit status: 0 passed or done, 1 failed or found, 2 wrong usage or unreadable input, 3 undecided, or a provider, the
 network or a store failed, 70 adjudge crashed, 130 interrupted. People see a traceback only if adjudge itself is broken.
+
+What a result becomes is the ``find_status`` of each command; the one that several share is in ``results.py``.
 """
 
 from __future__ import annotations

@@ -106,7 +106,10 @@ class Inquiry:
         return runs
 
     def _choose_batches(self, candidates: Sequence[NamedCandidate], judges: Sequence[Any]) -> list[BatchOptions | None]:
-        """Choose the batches of each candidate; a function, which has none, is asked at once beside one that has."""
+        """Choose the batches of each candidate; a function, which has none, is asked at once beside one that has.
+
+        Raises ``UsageError`` for one that can be asked in neither way.
+        """
         if self.batch is None:
             return [None] * len(judges)
         from adjudge.runs.batch.session import check_judge, sends_batches

@@ -144,7 +144,10 @@ ANNOTATED = ("langfuse", "langsmith", "mlflow", "phoenix")
 def open_from_options(
     path: str, options: DataOptions, *, case_criteria: CaseCriteria | None = None, check_ids: bool = True
 ) -> Dataset:
-    """Open the data set that a command line describes; its rows may bring ``case_criteria``."""
+    """Open the data set that a command line describes; its rows may bring ``case_criteria``.
+
+    Raises ``UsageError`` for options that are about another kind of file.
+    """
     from adjudge import dataset
 
     kind, label_name = options.kind, options.label_name
@@ -173,7 +176,10 @@ def open_from_options(
 
 
 def _map_fields(options: DataOptions) -> dict[str, str | None]:
-    """Name the field of each part; an empty text leaves a field of that name in the metadata."""
+    """Name the field of each part; an empty text leaves a field of that name in the metadata.
+
+    Raises ``UsageError`` for a part that is unknown or named twice.
+    """
     named = {
         "content": options.content,
         "reference": options.reference,
@@ -211,7 +217,10 @@ def read_text_file(path: Path, *, what: str) -> str:
 
 
 def read_rule(text: str) -> Rule:
-    """A rule as the command line writes it: its name, or a mapping in YAML."""
+    """A rule as the command line writes it: its name, or a mapping in YAML.
+
+    Raises ``UsageError`` for a text that is neither.
+    """
     from adjudge.config.modules import find_code, importing
     from adjudge.formats.yaml import read_yaml
     from adjudge.rules.shipped import rule_from_spec

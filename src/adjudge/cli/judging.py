@@ -1,4 +1,7 @@
-"""From the options of a command to a panel of judges, a rubric and the arguments of ``evaluate``."""
+"""From the options of a command to a panel of judges, a rubric and the arguments of ``evaluate``.
+
+Which judges are asked is decided in ``config/judges.py`` (``choose``).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,10 @@ def make_panel(options: JudgeOptions) -> Panel:
 
 
 def make_case_criteria(options: CriteriaOptions, config: Config) -> CaseCriteria:
-    """Make the criteria that cases may bring; they may name the rubrics of the configuration."""
+    """Make the criteria that cases may bring; they may name the rubrics of the configuration.
+
+    Raises ``UsageError`` for a field without a name.
+    """
     if options.criteria_field == "":
         raise UsageError("--criteria-field must name a field")
     rubrics = ConfiguredRubrics(config)
@@ -47,6 +53,8 @@ def choose_rubric(options: CriteriaOptions, config: Config, *, needed: bool = Tr
     """Find the rubric that the command line or the configuration names.
 
     ``--criteria`` makes one of its sentences. ``None`` when none is needed, because cases bring their own.
+
+    Raises ``UsageError`` for both of them, and for none where one is needed.
     """
     if options.threshold is not None:
         check_share("threshold", options.threshold)

@@ -1,4 +1,8 @@
-"""One person's labelling on the command line: the questions, what each key does, and the message about it."""
+"""One person's labelling on the command line: the questions, what each key does, and the message about it.
+
+The order of the cases is decided in ``labels/store.py`` (``find_position``), and what is drawn on the screen in
+``commands/label.py``.
+"""
 
 from __future__ import annotations
 
@@ -190,9 +194,10 @@ class Labelling:
         if self.options.adjudicate:
             return None
         done = self.queue.progress(self.options.rater).mine
-        if self._estimated[0] != done:
-            self._estimated = (done, self.estimate(self.queue))
-        live = self._estimated[1]
+        estimated_at, live = self._estimated
+        if estimated_at != done:
+            live = self.estimate(self.queue)
+            self._estimated = (done, live)
         return None if live is None else describe_live(live)
 
     def describe_question(self) -> str:

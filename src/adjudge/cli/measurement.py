@@ -1,4 +1,7 @@
-"""A measurement in the terminal, and the options that several commands have for it."""
+"""A measurement in the terminal, and the options that several commands have for it.
+
+Whether a rate reaches its bar is decided in ``measurement/decision.py`` (``compare_rate``).
+"""
 
 from __future__ import annotations
 
@@ -113,8 +116,8 @@ class MeasureRequest:
         # A queue that was opened and left says nothing.
         return measurement if self.is_explicit or measurement.labelled else None
 
-    def find_status(self, measurement: Measurement | None, run: Run) -> int:
-        """The exit status of ``--fail-under-corrected`` for a run, with its reason said.
+    def report_status(self, measurement: Measurement | None, run: Run) -> int:
+        """Record the look at a run, say how the run compares, and return the exit status of ``--fail-under-corrected``.
 
         The look is recorded in the run's folder, because later ones may need the limits for every look.
         """

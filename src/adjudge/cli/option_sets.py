@@ -1,4 +1,7 @@
-"""Sets of options that commands share: frozen dataclasses, of which each field is an option under one heading."""
+"""Sets of options that commands share: frozen dataclasses, of which each field is an option under one heading.
+
+This is the machinery alone: the sets that commands share, and their options, are in ``options.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Options that several commands share: their names, their headings, and what ``--help`` says about them."""
+"""Options that several commands share: their names, their headings, and what ``--help`` says about them.
+
+How a set becomes the options of a command is in ``option_sets.py`` (``expand_sets``).
+"""
 
 from __future__ import annotations
 

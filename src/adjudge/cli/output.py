@@ -60,17 +60,17 @@ def note(text: str | None) -> None:
 
 def print_line(text: str = "") -> None:
     """A line on standard output."""
-    _write(sys.stdout, f"{clean(text)}\n")
+    _write_text(sys.stdout, f"{clean(text)}\n")
 
 
 def write_json(document: dict[str, Any]) -> None:
     """One JSON document on standard output; ASCII, so no terminal and no locale can be surprised."""
-    _write(sys.stdout, json.dumps(document, indent=2) + "\n")
+    _write_text(sys.stdout, json.dumps(document, indent=2) + "\n")
 
 
 def write_lines(lines: Iterable[str]) -> None:
     """Lines for the next program on standard output, as they are: ASCII without control characters, like JSON."""
-    _write(sys.stdout, "".join(f"{line}\n" for line in lines))
+    _write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
 
 
 def write_file(path: Path, parts: Iterable[str], *, announce: bool = True) -> None:
@@ -86,14 +86,14 @@ def write_file(path: Path, parts: Iterable[str], *, announce: bool = True) -> No
 
 def write_screen(text: str) -> None:
     """Draw on the terminal: our own control characters, around lines that were cleaned before."""
-    _write(sys.stdout, text)
+    _write_text(sys.stdout, text)
 
 
 def show_drawing(drawing: RenderableType) -> None:
     """Something rich can draw, on standard output; colours and boxes only where a terminal can show them."""
     from adjudge.report.terminal import draw_rich
 
-    _write(sys.stdout, "".join(f"{line}\n" for line in draw_rich(drawing, find_screen())))
+    _write_text(sys.stdout, "".join(f"{line}\n" for line in draw_rich(drawing, find_screen())))
 
 
 def print_document(document: Document, *, more: str = "") -> None:
@@ -101,7 +101,7 @@ def print_document(document: Document, *, more: str = "") -> None:
     from adjudge.report.document import Cases
     from adjudge.report.terminal import draw_terminal
 
-    _write(sys.stdout, draw_terminal(document, find_screen()))
+    _write_text(sys.stdout, draw_terminal(document, find_screen()))
     for block in document.blocks:
         if isinstance(block, Cases) and 0 < len(block.table.rows) < block.total:
             note(f"{len(block.table.rows):,} of the {block.total:,} {block.which}; {more}")
@@ -111,7 +111,7 @@ def print_blocks(blocks: Iterable[Block]) -> None:
     """Print some blocks of a report."""
     from adjudge.report.terminal import draw_blocks
 
-    _write(sys.stdout, draw_blocks(blocks, find_screen()))
+    _write_text(sys.stdout, draw_blocks(blocks, find_screen()))
 
 
 def find_screen() -> Screen:
@@ -162,10 +162,11 @@ def is_terminal(stream: TextIO | None) -> bool:
 def finish() -> None:
     """Write what a stream still holds, now, where it can be told; the interpreter would complain at its end."""
     for stream in (sys.stdout, sys.stderr):
-        _write(stream, "")
+        _write_text(stream, "")
 
 
-def _write(stream: TextIO | None, text: str) -> None:
+def _write_text(stream: TextIO | None, text: str) -> None:
+    """Write to a stream. Raises ``AdjudgeError`` where standard output cannot be written."""
     if stream is None:  # closed by the program that started us; the exit status is still read
         return
     encoding = getattr(stream, "encoding", None) or "utf-8"
@@ -236,8 +237,10 @@ def watch(describe: Callable[[], str], *, every: float = 30.0) -> Iterator[None]
     log shows that something is going on.
     """
     stop = threading.Event()
-    work = (_redraw, (describe, stop)) if _can_redraw() else (_repeat, (describe, stop, every))
-    thread = threading.Thread(target=work[0], args=work[1], daemon=True)
+    if _can_redraw():
+        thread = threading.Thread(target=_redraw, args=(describe, stop), daemon=True)
+    else:
+        thread = threading.Thread(target=_repeat, args=(describe, stop, every), daemon=True)
     thread.start()
     try:
         yield
@@ -304,7 +307,7 @@ class _Screen(io.TextIOBase):
         return True
 
     def write(self, text: str, /) -> int:
-        _write(self._stream, text)
+        _write_text(self._stream, text)
         return len(text)
 
 
@@ -312,7 +315,7 @@ def _write_above(text: str) -> None:
     """A line on standard error, above the line of progress where there is one."""
     with _Shown.lock:
         if _Shown.console is None:
-            _write(sys.stderr, f"{text}\n")
+            _write_text(sys.stderr, f"{text}\n")
             return
         from rich.text import Text
 

@@ -22,7 +22,7 @@ from adjudge.config.modules import importing
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.json import read_json
 from adjudge.formats.text import flatten, show
-from adjudge.guards.probe.baseline import ProbeBaseline
+from adjudge.guards.probe.baseline_file import ProbeBaseline
 from adjudge.guards.probe.evaluate import Tool
 from adjudge.mcp.pins import Pins
 
@@ -85,7 +85,8 @@ def open_tool(named: ToolOptions, entries: Sequence[ProbeBaseline]) -> AbstractA
     return nullcontext(_find_program(named.command or ""))
 
 
-def _split(option: str, command: str) -> list[str]:
+def _split_command(option: str, command: str) -> list[str]:
+    """Split a command into words. Raises ``UsageError`` where it has none or a quotation is not closed."""
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -109,7 +110,7 @@ def _find_function(name: str) -> Callable[[Any], Any]:
 
 
 def _find_program(command: str) -> Callable[[Any], Any]:
-    words = _split("--command", command)
+    words = _split_command("--command", command)
     if shutil.which(words[0]) is None:
         raise UsageError(f"--command: there is no program {show(words[0])} that can be started; name one by its path")
 
@@ -138,7 +139,7 @@ async def run_program(words: Sequence[str], value: Any) -> Any:
             complaint = group.create_task(_read_last(process))
         status = await process.wait()
     except BaseException:
-        await _end(process)
+        await _end_process(process)
         raise
     if len(output.result()) > LARGEST:
         raise AdjudgeError(f"the command wrote more than {LARGEST:,} bytes")
@@ -186,7 +187,8 @@ async def _read_last(process: asyncio.subprocess.Process) -> bytes:
     return last
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _end_process(process: asyncio.subprocess.Process) -> None:
+    """Kill a process, and wait a moment for its end."""
     _kill(process)
     with suppress(TimeoutError):  # something it started may have left its session, and hold the pipes open
         async with asyncio.timeout(_PATIENCE):
@@ -216,7 +218,7 @@ def _find_mcp_tool(
                 f"{show(entry.input)}"
             )
     pins = None if named.mcp_pins is None else Pins.read(named.mcp_pins)
-    return _open_mcp_tool(_split("--mcp", server), named.mcp_tool, pins, named.tool_timeout)
+    return _open_mcp_tool(_split_command("--mcp", server), named.mcp_tool, pins, named.tool_timeout)
 
 
 @asynccontextmanager
@@ -245,7 +247,10 @@ def _check_pinned(pins: Pins, offered: Pins, name: str) -> None:
 
 
 def _read_result(result: CallToolResult) -> Any:
-    """The text of a result, which is what an agent reads of it."""
+    """The text of a result, which is what an agent reads of it.
+
+    Raises ``AdjudgeError`` where the tool failed, or its answer has no text or too long a one.
+    """
     texts = [block.text for block in result.content if block.type == "text"]
     text = "\n".join(texts)
     if result.is_error:

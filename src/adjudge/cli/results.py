@@ -1,4 +1,7 @@
-"""The results of ``judge`` for people and programs, and the prompts it would send."""
+"""The results of ``judge`` for people and programs, and the prompts it would send.
+
+The exit status that follows from an error is decided in ``app.py`` (``_end_with``).
+"""
 
 from __future__ import annotations
 

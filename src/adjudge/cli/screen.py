@@ -179,9 +179,9 @@ class Pages:
         beside = self._notes.read(start, start + height)
         rows = [*islice(chain(main, (ScreenLine("") for _ in range(height))), height)]
         notes = [*islice(chain(beside, (ScreenLine("") for _ in range(height))), height)]
-        return [self._join(one, other) for one, other in zip(rows, notes, strict=True)]
+        return [self._join_columns(one, other) for one, other in zip(rows, notes, strict=True)]
 
-    def _join(self, one: ScreenLine, other: ScreenLine) -> str:
+    def _join_columns(self, one: ScreenLine, other: ScreenLine) -> str:
         padded = pad(one.text, self._left)
         return f"{ScreenLine(padded, one.style).render()}│ {other.render()}".rstrip()
 
@@ -189,13 +189,13 @@ class Pages:
         """Move down, or up where it is negative, and no further than there is something to see."""
         wanted = max(0, self.top + lines)
         if lines > 0 and not self._has(wanted + height - 1):
-            wanted = min(wanted, max(0, self._count() - height))
+            wanted = min(wanted, max(0, self._count_lines() - height))
         self.top = wanted
 
     def _has(self, number: int) -> bool:
         return self._main.has(number) or (self._notes is not None and self._notes.has(number))
 
-    def _count(self) -> int:
+    def _count_lines(self) -> int:
         return max(self._main.count(), 0 if self._notes is None else self._notes.count())
 
     def has_more(self, height: int) -> bool:
@@ -207,7 +207,7 @@ class Pages:
         if not self.top and not self.has_more(height):
             return None
         known = self._main.known()
-        last = self.top + height if self.has_more(height) else self._count()
+        last = self.top + height if self.has_more(height) else self._count_lines()
         of = f" of {known:,}" if known is not None and self._notes is None else ""
         more = "; space shows more" if self.has_more(height) else ""
         return f"lines {self.top + 1:,} to {last:,}{of}{more}"

@@ -1,6 +1,8 @@
 """Arguments in the words of the command line: the one place that prints ``--fail-open`` and ``--threshold 0.8``.
 
 The library's errors name the arguments of Python functions. Who typed a command knows its options and adjudge.toml.
+
+The option as which an argument is spelled is decided here (``spell_argument``); the errors are in ``errors.py``.
 """
 
 from __future__ import annotations

@@ -56,9 +56,8 @@ class Connection:
     ) -> None:
         self.url = _check_url(url, in_the_clear=key is None or allow_http)
         check_seconds("timeout", timeout)
-        if key is not None and (
-            not isinstance(key, str) or not key or not key.isascii() or not key.isprintable() or " " in key
-        ):
+        is_key = isinstance(key, str) and key != "" and key.isascii() and key.isprintable() and " " not in key
+        if key is not None and not is_key:
             raise UsageError("key must be the text that `adjudge keys create` printed; this is another", argument="key")
         self.timeout = timeout
         self._key, self._largest = key, largest_answer
@@ -109,7 +108,10 @@ class Connection:
         once: bool = False,
         seconds: float | None = None,
     ) -> Any:
-        """Send a request, and return the JSON of the answer; ``once`` makes it safe to send it again."""
+        """Send a request, and return the JSON of the answer; ``once`` makes it safe to send it again.
+
+        Raises ``ServerError`` where no answer comes in time.
+        """
         # One key for all tries: an answer that was lost on its way is given again, and nothing is judged twice.
         headers = {"Idempotency-Key": secrets.token_hex(16)} if once else {}
         limit = self.timeout if seconds is None else seconds
@@ -217,7 +219,10 @@ class Connection:
             yield piece
 
     async def _read_piece(self, answer: aiohttp.ClientResponse) -> bytes:
-        """Read the next bytes of an answer; none at its end."""
+        """Read the next bytes of an answer; none at its end.
+
+        Raises ``ServerError`` where the connection breaks, or nothing more comes in time.
+        """
         import aiohttp
 
         try:

@@ -1,4 +1,7 @@
-"""A server's gate: ``check`` and ``resume`` as a gate of this program has them."""
+"""A server's gate: ``check`` and ``resume`` as a gate of this program has them.
+
+What the gate decides is decided on the server, in ``guards/gate.py``.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +104,8 @@ class RemoteGate:
         gate, and ``ServerError`` when the server cannot be reached; what waits can be resumed later.
         """
         approval_id = decision if isinstance(decision, str) else decision.approval_id
-        if not isinstance(decision, str) and (not decision.pending or decision.gate != self.name):
+        waits_here = isinstance(decision, str) or (decision.pending and decision.gate == self.name)
+        if not waits_here:
             raise UsageError(f"only a pending decision of gate {self.name!r} can be resumed by it")
         parts = {"content": content, "task": task, "context": context, "reference": reference}
         sent: dict[str, Any] = {

@@ -31,7 +31,7 @@ class RemoteLabelQueue:
 
     async def next(self, *, skipped: bool = False) -> LabelTask | None:
         """Draw the next question, blind, or ``None`` where nothing is left now; its contents are texts, as shown."""
-        return self._read(_read_next, await self._post("next", {"skipped": skipped}), "task")
+        return self._read_reply(_read_next, await self._post("next", {"skipped": skipped}), "task")
 
     async def record(
         self,
@@ -55,7 +55,7 @@ class RemoteLabelQueue:
 
     async def undo(self) -> str | None:
         """Take back the last answer or skip, and return its case; ``None`` where there is none."""
-        return self._read(_read_undone, await self._post("undo", {}), "answer that was taken back")
+        return self._read_reply(_read_undone, await self._post("undo", {}), "answer that was taken back")
 
     async def adjudicate(
         self,
@@ -73,12 +73,14 @@ class RemoteLabelQueue:
     async def progress(self) -> LabelProgress:
         """Return the progress of labelling, for everybody and for the key's rater."""
         reply = await self.connection.get("v1", "labels", self.run, "progress")
-        return self._read(lambda members: read_typed(members, LabelProgress), reply, "progress")
+        return self._read_reply(lambda members: read_typed(members, LabelProgress), reply, "progress")
 
     async def labels(self) -> tuple[Label, ...]:
         """Return everybody's labels, for a key that does not label."""
         reply = await self.connection.get("v1", "labels", self.run, "labels")
-        return self._read(lambda members: tuple([Label.from_dict(row) for row in members["labels"]]), reply, "labels")
+        return self._read_reply(
+            lambda members: tuple([Label.from_dict(row) for row in members["labels"]]), reply, "labels"
+        )
 
     next_sync = make_sync_method(next)  # noqa: A003 - the method above
 
@@ -95,7 +97,7 @@ class RemoteLabelQueue:
     labels_sync = make_sync_method(labels)
 
     def _read_label(self, reply: object, case: str, criterion: str | None, subject: str | None) -> Label:
-        label = self._read(Label.from_dict, reply, "label")
+        label = self._read_reply(Label.from_dict, reply, "label")
         if (label.case, label.criterion) != (case, criterion) or subject not in (None, label.subject):
             raise ServerError(f"{self.connection.url} answered about another case than was labelled")
         return label
@@ -103,7 +105,7 @@ class RemoteLabelQueue:
     async def _post(self, name: str, body: dict[str, Any]) -> Any:
         return await self.connection.post("v1", "labels", self.run, name, body=body, once=False)
 
-    def _read(self, read: Callable[[Any], T], reply: object, noun: str) -> T:
+    def _read_reply(self, read: Callable[[Any], T], reply: object, noun: str) -> T:
         return read_answer(read, reply, self.connection.url, noun)
 
 

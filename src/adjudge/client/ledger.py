@@ -53,7 +53,7 @@ class RemoteLedger:
         )
         after_seq: int | None = after
         while after_seq is not None:
-            entries, after_seq = await self._fetch(after_seq, filters)
+            entries, after_seq = await self._fetch_page(after_seq, filters)
             for entry in entries:
                 yield entry
 
@@ -83,7 +83,7 @@ class RemoteLedger:
         )
         after_seq: int | None = after
         while after_seq is not None:
-            entries, after_seq = run_sync(self._fetch(after_seq, filters))
+            entries, after_seq = run_sync(self._fetch_page(after_seq, filters))
             yield from entries
 
     async def head(self) -> Head:
@@ -126,7 +126,8 @@ class RemoteLedger:
 
     export_sync = make_sync_method(export)
 
-    async def _fetch(self, after: int, filters: Mapping[str, str | None]) -> tuple[list[Entry], int | None]:
+    async def _fetch_page(self, after: int, filters: Mapping[str, str | None]) -> tuple[list[Entry], int | None]:
+        """Fetch the entries behind a place, and the place from which on there are more."""
         reply = await self.connection.get("v1", "ledger", after=after, limit=1_000, **filters)
         return read_answer(_read_page, reply, self.connection.url, "list of entries")
 

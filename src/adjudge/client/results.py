@@ -41,7 +41,7 @@ class RemoteResults:
         filters = {"q": words, "gate": gate, "outcome": outcome, "by": decided_by, "judge": judge, "when": when}
         before, more = None, True
         while more:
-            results, before = await self._fetch(before, filters)
+            results, before = await self._fetch_page(before, filters)
             for result in results:
                 yield result
             more = before is not None
@@ -60,7 +60,7 @@ class RemoteResults:
         filters = {"q": words, "gate": gate, "outcome": outcome, "by": decided_by, "judge": judge, "when": when}
         before, more = None, True
         while more:
-            results, before = run_sync(self._fetch(before, filters))
+            results, before = run_sync(self._fetch_page(before, filters))
             yield from results
             more = before is not None
 
@@ -75,9 +75,10 @@ class RemoteResults:
 
     entries_sync = make_sync_method(entries)
 
-    async def _fetch(
+    async def _fetch_page(
         self, before: int | None, filters: Mapping[str, str | None]
     ) -> tuple[tuple[RecordedResult, ...], int | None]:
+        """Fetch the results before a place, and the place before which there are more."""
         reply = await self.connection.get("v1", "results", before=before, limit=1_000, **filters)
         return read_answer(_read_page, reply, self.connection.url, "list of results")
 

@@ -51,7 +51,10 @@ def open_agent(config: Config, name: str) -> ConfiguredAgent:
 
 
 def _open_source(table: Mapping[str, Any], config: Config, where: str) -> AgentSource:
-    """Open what ``[agents.NAME]`` names: the words of a command, or a function."""
+    """Open what ``[agents.NAME]`` names: the words of a command, or a function.
+
+    Raises ``UsageError`` for a table that names neither, or both.
+    """
     if ("command" in table) == ("call" in table):
         raise UsageError(
             f'{where} needs either command = ["codex", "exec", "--json", "{{prompt}}"] or '

@@ -99,7 +99,10 @@ class Config:
     """Places that ``adjudge forget`` looks through, beside those that other tables name."""
 
     def find_rubric(self, name: str) -> Rubric:
-        """Find the rubric of this name in the file, else a path from the working directory, or a shipped name."""
+        """Find the rubric of this name in the file, else a path from the working directory, or a shipped name.
+
+        Raises ``UsageError`` where there is none.
+        """
         if name in self.rubrics:
             return load_rubric(self.resolve_path(self.rubrics[name]))
         try:
@@ -156,7 +159,10 @@ class ConfiguredRubrics(Mapping[str, Rubric]):
 
 
 def read_config(path: Path | None) -> Config:
-    """Read the configuration of ``--config``, else ``adjudge.toml`` of the working directory, else an empty one."""
+    """Read the configuration of ``--config``, else ``adjudge.toml`` of the working directory, else an empty one.
+
+    Raises ``UsageError`` for a file that cannot be read, is no TOML, or has what no configuration has.
+    """
     file = path or Path(FILE)
     raw = _read_bytes(file, required=path is not None)
     if raw is None:
@@ -212,7 +218,10 @@ def check_keys(table: Mapping[str, Any], known_keys: tuple[str, ...], where: str
 
 
 def _read_bytes(file: Path, *, required: bool) -> bytes | None:
-    """Read the bytes of the file; ``None`` when it is not there and not required."""
+    """Read the bytes of the file; ``None`` when it is not there and not required.
+
+    Raises ``UsageError`` where it cannot be read, or is too large.
+    """
     try:
         with open_regular(file) as opened:
             raw = opened.read(LARGEST + 1)
@@ -323,6 +332,7 @@ def _check_prices(prices: Mapping[str, Any], file: Path) -> None:
         return
     from adjudge.models.price import make_finder
 
+    # The finder is not used: it checks the prices when it is made.
     try:
         make_finder(prices)
     except UsageError as error:

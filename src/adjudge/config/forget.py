@@ -1,4 +1,7 @@
-"""The places that ``adjudge forget`` looks through: ``[forget]`` of ``adjudge.toml``, and what other tables name."""
+"""The places that ``adjudge forget`` looks through: ``[forget]`` of ``adjudge.toml``, and what other tables name.
+
+The keys of ``[forget]`` are in ``file.py`` (``FORGET``).
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,13 @@ def list_configured(config: Config) -> Mapping[str, tuple[Path, ...]]:
     served = [config.server["runs"]] if "runs" in config.server else []
     more = {"caches": caches, "recordings": replayed, "runs": served, "labels": []}
     return {
-        name: tuple(dict.fromkeys(_find(config, [*paths, *config.forget.get(name, ())])))
+        name: tuple(dict.fromkeys(_find_files(config, [*paths, *config.forget.get(name, ())])))
         for name, paths in more.items()
     }
 
 
-def _find(config: Config, paths: Iterable[str]) -> Iterable[Path]:
+def _find_files(config: Config, paths: Iterable[str]) -> Iterable[Path]:
+    """Find the files that paths of the configuration name, of which the last part may have a ``*``."""
     for text in paths:
         path = config.resolve_path(text)
         if "*" in path.name:

@@ -1,4 +1,7 @@
-"""Opening the gates of ``adjudge.toml``."""
+"""Opening the gates of ``adjudge.toml``.
+
+The keys that ``[gates]`` may have are in ``file.py`` (``_GATE_KEYS``).
+"""
 
 from __future__ import annotations
 
@@ -35,6 +38,8 @@ def read_terms(config: Config, ask: Mapping[str, Any]) -> dict[str, Any]:
     """Read whom a gate asks, and how: its own ``ask`` over ``[approvals]``.
 
     ``show_content`` is among them, and ``first`` is opened: a judge of the file, or a model.
+
+    Raises ``UsageError`` where nobody is named.
     """
     terms = {**{key: value for key, value in config.approvals.items() if key in ASK}, **ask}
     if not terms.get("approvers"):
@@ -179,7 +184,10 @@ async def close_gate(gate: Gate) -> None:
 def _open_asking(
     table: Mapping[str, Any], config: Config, recorder: CommandRecorder | None, approvals: Approvals | None
 ) -> dict[str, Any]:
-    """Open what a gate needs to ask people, as arguments of ``Gate``; none where nobody is asked."""
+    """Open what a gate needs to ask people, as arguments of ``Gate``; none where nobody is asked.
+
+    Raises ``UsageError`` for a gate that asks and has no ledger, and for ``ask`` where it asks nobody.
+    """
     if "ask" not in [table.get(key) for key in _ASKING] and not {"audit", "require_certificate"} & set(table):
         if "ask" in table:
             raise UsageError('ask says who is asked, and nothing is; write on_failed = "ask", or take it out')

@@ -114,7 +114,10 @@ def read_hook_settings(config: Config) -> HookSettings:
 
 
 def list_tool_gates(settings: HookSettings) -> dict[ToolKey, str | None]:
-    """List the names of the gates by the tools that they check; ``None`` checks nothing."""
+    """List the names of the gates by the tools that they check; ``None`` checks nothing.
+
+    Raises ``UsageError`` for a tool that has a gate and is unchecked.
+    """
     tools: dict[ToolKey, str | None] = {**settings.tools}
     tools |= {(entry["server"], entry["tool"]): entry.get("gate") for entry in settings.mcp}
     for name in settings.unchecked:
@@ -375,7 +378,10 @@ class GuardMaker:
     """Approvals with the webhook of the configuration."""
 
     def make_hook(self, harness: Harness, *, managed: bool = False, bind_files: bool = True) -> HookGuard:
-        """Make the guard of a harness; ``bind_files=False`` where its files are on another machine."""
+        """Make the guard of a harness; ``bind_files=False`` where its files are on another machine.
+
+        Raises ``UsageError`` for what the harness cannot do.
+        """
         if self.settings.pending == "defer" and harness == "codex":
             raise UsageError(
                 f'{self.config.path}: [hook] pending = "defer" is for Claude Code; Codex makes such a call',
@@ -410,9 +416,9 @@ class GuardMaker:
         gates: dict[str, Gate] = {}
         guard = ToolGuard(
             self._read_tools(gates),
-            answers=self._find(settings.answers, gates),
-            prompts=self._find(settings.prompts, gates),
-            results=self._find(settings.results, gates),
+            answers=self._open_gate_of_guard(settings.answers, gates),
+            prompts=self._open_gate_of_guard(settings.prompts, gates),
+            results=self._open_gate_of_guard(settings.results, gates),
             match=settings.match,
             timeout=settings.timeout,
             show_reasons=settings.show_reasons,
@@ -430,7 +436,7 @@ class GuardMaker:
         return CallGuard(guard=guard, observes=settings.mode == "observe", enforced=enforced)
 
     def _read_tools(self, gates: dict[str, Gate]) -> dict[ToolKey, Any]:
-        return {tool: self._find(gate, gates) for tool, gate in list_tool_gates(self.settings).items()}
+        return {tool: self._open_gate_of_guard(gate, gates) for tool, gate in list_tool_gates(self.settings).items()}
 
     def _list_effects(self) -> dict[ToolKey, Sequence[str]]:
         effects: dict[ToolKey, Sequence[str]] = {**self.settings.effects}
@@ -442,7 +448,7 @@ class GuardMaker:
         observing = [f"{name}.mode" for name in gates if self.settings.mode == "observe"]
         return [*self.settings.unsafe, *observing]
 
-    def _find(self, name: str | None, gates: dict[str, Gate]) -> Gate | None:
+    def _open_gate_of_guard(self, name: str | None, gates: dict[str, Gate]) -> Gate | None:
         """Find a gate, in the form in which one guard uses it everywhere."""
         if name is None:
             return None

@@ -161,6 +161,8 @@ class Opener:
         """Open ``[judges.NAME]``: a judge for one seat, else a chain, whose seats may be tables too.
 
         ``outer_names`` are the tables around it, of which none may be a seat of it.
+
+        Raises ``UsageError`` for one that has itself as a seat.
         """
         where = f"{self.config.path}: [judges.{name}]"
         if name in outer_names:
@@ -317,7 +319,10 @@ def _split_names(argument: str, text: str) -> tuple[str, ...]:
 
 
 def _find_default(config: Config, rubric: Rubric | None) -> tuple[list[str], str]:
-    """Find who judges when the command line names nobody, and why, where that is not written down by the user."""
+    """Find who judges when the command line names nobody, and why, where that is not written down by the user.
+
+    Raises ``UsageError`` where nobody does.
+    """
     if rubric is not None and all(criterion.rule for criterion in rubric.criteria):
         return ["rules"], ""
     if config.defaults.get("judge"):
@@ -330,7 +335,8 @@ def _find_default(config: Config, rubric: Rubric | None) -> tuple[list[str], str
     candidate = next(find_configured(), None) or next(find_local(), None)
     if candidate is None:
         raise UsageError(_NOTHING)
-    return [candidate[0]], candidate[1]
+    name, why = candidate
+    return [name], why
 
 
 def refuse_code(name: str, where: str) -> str:

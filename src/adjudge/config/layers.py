@@ -1,4 +1,7 @@
-"""A cache, a budget and prices around judges that the command line or ``adjudge.toml`` names."""
+"""A cache, a budget and prices around judges that the command line or ``adjudge.toml`` names.
+
+The layers are put around a judge in ``judges/layers.py`` (``with_layers``).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ class ConfiguredLayers:
 
     def apply(self, judge: Any) -> Any:
         """Put a judge behind the layers; raises ``UsageError`` for a budget that cannot hold."""
-        if judge is None or (self.cache is None and self.budget is None and not self.prices):
+        has_layers = self.cache is not None or self.budget is not None or bool(self.prices)
+        if judge is None or not has_layers:
             return judge
         from adjudge.judges.layers import with_layers
 

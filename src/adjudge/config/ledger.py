@@ -1,4 +1,7 @@
-"""The ledger of a project: ``[ledger]`` of ``adjudge.toml``, or ``--ledger``; and recording to it."""
+"""The ledger of a project: ``[ledger]`` of ``adjudge.toml``, or ``--ledger``; and recording to it.
+
+The keys of ``[ledger]`` are in ``file.py`` (``_LEDGER``).
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,10 @@ class CommandRecorder:
 
 
 def open_recorder(config: Config, url: str | None, *, off: bool) -> CommandRecorder:
-    """Open what a command records to: ``--ledger``, else ``[ledger]``, else nothing; nothing with ``--no-ledger``."""
+    """Open what a command records to: ``--ledger``, else ``[ledger]``, else nothing; nothing with ``--no-ledger``.
+
+    Raises ``UsageError`` for both options.
+    """
     if off and url is not None:
         raise UsageError("--ledger and --no-ledger contradict each other; give one of them")
     records = not off and (url is not None or bool(config.ledger))
@@ -94,7 +100,10 @@ def open_ledger(config: Config, url: str | None = None, *, key: str | None = Non
 
 
 def find_place(config: Config, url: str | None) -> str:
-    """Find the ledger's address: a file of ``--ledger`` is seen from here, one of ``[ledger]`` from its folder."""
+    """Find the ledger's address: a file of ``--ledger`` is seen from here, one of ``[ledger]`` from its folder.
+
+    Raises ``UsageError`` where none is named.
+    """
     if url is not None:
         return url if "://" in url else f"{_FILE}{url}"
     configured = config.ledger.get("url")

@@ -1,4 +1,8 @@
-"""Forgetting in files: caches of replies, recordings, files of labels, and folders of runs."""
+"""Forgetting in files: caches of replies, recordings, files of labels, and folders of runs.
+
+Which contents are meant is decided in ``choice.py`` (``Choice``), and in which order places are gone through in
+``forget.py`` (``forget``).
+"""
 
 from __future__ import annotations
 
@@ -51,7 +55,7 @@ def forget_in_cache(path: Path, findings: Findings, *, dry_run: bool) -> None:
         if unknown:
             says = "reply does not say what it is" if unknown == 1 else "replies do not say what they are"
             what = f"{unknown:,} {says} about; `adjudge cache clear` empties it"
-            findings.look.append(NamedText(place="kept replies", where=str(path), what=what))
+            findings.for_a_person.append(NamedText(place="kept replies", where=str(path), what=what))
         if not dry_run and not cache.clear_space():
             findings.unfinished.append(_STILL_READ.format(path))
 
@@ -62,13 +66,13 @@ def forget_in_cache(path: Path, findings: Findings, *, dry_run: bool) -> None:
 def forget_in_recording(path: Path, choice: Choice, findings: Findings, *, dry_run: bool) -> None:
     """Delete the rows of a recording that are about the subjects that were found, and leave a row that says so."""
     lines = [line for _, line in read_lines(path)]
-    rows = [_read(line) for line in lines]
+    rows = [_read_object(line) for line in lines]
     gone = [_is_about(row, findings.subjects) for row in rows]
     for number, (row, drops) in enumerate(zip(rows, gone, strict=True), 1):
         where = None if drops else choice.find_name(row)
         if where is not None:
             what = f"names it in {where}"
-            findings.look.append(NamedText(place="recordings", where=f"{path}, line {number}", what=what))
+            findings.for_a_person.append(NamedText(place="recordings", where=f"{path}, line {number}", what=what))
     count = sum(gone)
     findings.count("recordings", count, f"in {path.name}")
     if count and not dry_run:
@@ -94,7 +98,7 @@ def forget_in_label_file(path: Path, choice: Choice, findings: Findings, *, dry_
     lines = [line for _, line in read_lines(path)]
     count, written = 0, list[bytes]()
     for number, line in enumerate(lines, 1):
-        row = _read(line)
+        row = _read_object(line)
         is_about = (
             row.get("subject") in findings.subjects
             or row.get("case") in findings.approvals
@@ -109,7 +113,7 @@ def forget_in_label_file(path: Path, choice: Choice, findings: Findings, *, dry_
         where = choice.find_name(row)
         if where is not None:
             what = f"names it in {where}"
-            findings.look.append(NamedText(place="labels", where=f"{path}, line {number}", what=what))
+            findings.for_a_person.append(NamedText(place="labels", where=f"{path}, line {number}", what=what))
     findings.count("labels", count, f"comments in {path.name}")
     if count and not dry_run:
         replace_lines(path, written)
@@ -139,7 +143,7 @@ def replace_lines(path: Path, lines: list[bytes]) -> None:
         fresh.unlink(missing_ok=True)
 
 
-def _read(line: bytes) -> dict[str, Any]:
+def _read_object(line: bytes) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except (RecursionError, ValueError):
@@ -157,19 +161,23 @@ def is_store(path: Path) -> bool:
 
 
 def find_in_label_store(path: Path, choice: Choice, findings: Findings) -> list[str]:
-    """Find the cases of a file of labels that are about the choice, as it took them in; their ids."""
+    """Find the cases of a file of labels that are about the choice, and note what else it has in ``findings``.
+
+    Returns the ids of the cases. Noted are their contents, as the file took them in, and the cases that only name the
+    choice.
+    """
     store = LabelStore(path)
     try:
         cases = []
         for name, body in store.list_bodies():
-            members = _read(body)
+            members = _read_object(body)
             if find_erased(members) is not None:
                 continue
             if _is_case(members, choice):
                 cases.append(name)
                 findings.subjects.add(digest_content(members.get("content")))
             elif choice.find_name(members) is not None:
-                findings.look.append(NamedText(place="labels", where=f"{path}, case {name}", what="names it"))
+                findings.for_a_person.append(NamedText(place="labels", where=f"{path}, case {name}", what="names it"))
         return cases
     finally:
         store.close()
@@ -194,7 +202,7 @@ def forget_in_label_store(
         for case, text in store.list_written():
             if case not in cases and choice.find_name(text) is not None:
                 what = "somebody's comment names it"
-                findings.look.append(NamedText(place="labels", where=f"{path}, case {case}", what=what))
+                findings.for_a_person.append(NamedText(place="labels", where=f"{path}, case {case}", what=what))
     finally:
         store.close()
 
@@ -223,7 +231,7 @@ class RunCases:
 
 
 def find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases:
-    """Find the cases of a run that are about the choice, and what else names it."""
+    """Find the cases of a run that are about the choice, and note in ``findings`` what else names it."""
     manifest = read_manifest(folder)
     store = RunStore(folder).open()
     try:
@@ -231,20 +239,24 @@ def find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases:
         chosen = set(cases.values())
         named = [name for name, is_named in others.items() if is_named]
         for name, body in store.list_texts():
-            if name not in chosen and choice.may_name(body) and choice.find_name(_read(body)) is not None:
+            if name not in chosen and choice.may_name(body) and choice.find_name(_read_object(body)) is not None:
                 named.append(name)
         erased = store.count_erased()
     finally:
         store.close()
     named = list(dict.fromkeys(named))
-    _look_through_batches(folder, choice, findings, judged=others.keys() - chosen, chosen=chosen)
-    findings.look += [NamedText(place="runs", where=f"{folder}, case {name}", what="names it") for name in named]
+    _note_batches(folder, choice, findings, judged=others.keys() - chosen, chosen=chosen)
+    findings.for_a_person += [
+        NamedText(place="runs", where=f"{folder}, case {name}", what="names it") for name in named
+    ]
     ident = str(manifest["id"])
     findings.run_cases |= {(ident, name) for name in cases.values()}
     for name in cases.values():
         if choice.find_name(name) is not None:
-            findings.look.append(NamedText(place="runs", where=f"{folder}, case {name}", what="its id, which stays"))
-    _find_reports(folder, choice, findings)
+            findings.for_a_person.append(
+                NamedText(place="runs", where=f"{folder}, case {name}", what="its id, which stays")
+            )
+    _note_reports(folder, choice, findings)
     data = manifest["dataset"].get("path")
     return RunCases(
         folder=folder, ident=ident, cases=cases, erased=erased, data=data if isinstance(data, str) else None
@@ -252,7 +264,7 @@ def find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases:
 
 
 def _divide_cases(store: RunStore, choice: Choice, findings: Findings) -> tuple[dict[int, str], dict[str, bool]]:
-    """Divide the cases of a run into those to be forgotten and the others.
+    """Divide the cases of a run into those to be forgotten, whose contents ``findings`` notes, and the others.
 
     Returns the names of the former by their places, and for the name of each other one whether it mentions the choice,
     so that a person has to look at it.
@@ -260,7 +272,7 @@ def _divide_cases(store: RunStore, choice: Choice, findings: Findings) -> tuple[
     cases: dict[int, str] = {}
     others: dict[str, bool] = {}
     for place, name, body in store.list_bodies():
-        members = _read(body)
+        members = _read_object(body)
         if find_erased(members) is not None:
             others[name] = False
         elif _is_case(members, choice):
@@ -271,10 +283,10 @@ def _divide_cases(store: RunStore, choice: Choice, findings: Findings) -> tuple[
     return cases, others
 
 
-def _look_through_batches(
+def _note_batches(
     folder: Path, choice: Choice, findings: Findings, *, judged: Collection[str], chosen: Collection[str]
 ) -> None:
-    """Look through what came back by batch: what names the choice, and what is about cases that are not judged yet.
+    """Note of what came back by batch what names the choice, and what is about cases that are not judged yet.
 
     Of the latter nobody knows whom they are about: a batch has the ids of cases, and not their metadata.
     """
@@ -289,11 +301,11 @@ def _look_through_batches(
                 waiting += case not in chosen
             elif not (choice.may_name(message) or choice.may_name(body or b"")):
                 continue
-            elif choice.find_name({"message": message, "reply": _read(body or b"")}) is not None:
+            elif choice.find_name({"message": message, "reply": _read_object(body or b"")}) is not None:
                 named[case] = None
     finally:
         batches.close()
-    findings.look += [
+    findings.for_a_person += [
         NamedText(place="runs", where=f"{folder}, case {case}", what="a reply by batch names it") for case in named
     ]
     if waiting:
@@ -342,16 +354,17 @@ def _erase_in_run(run: RunCases, hide: Callable[[str], str | None]) -> bool:
 _STILL_READ = "{} is being read by another process, so the log beside it may hold what was deleted"
 
 
-def _find_reports(folder: Path, choice: Choice, findings: Findings) -> None:
-    """Find reports and exports that somebody saved in the folder of a run."""
+def _note_reports(folder: Path, choice: Choice, findings: Findings) -> None:
+    """Note the reports and exports that somebody saved in the folder of a run and that name the choice."""
     for path in sorted(folder.iterdir()):
-        if path.name in _OURS or path.suffix.lower() not in _REPORTS or not path.is_file() or path.is_symlink():
+        is_report = path.name not in _OURS and path.suffix.lower() in _REPORTS
+        if not is_report or not path.is_file() or path.is_symlink():
             continue
-        if _names(path, choice):
+        if _is_named_in(path, choice):
             findings.out_of_reach.append(OutOfReach(place="saved reports", what=f"{path} names it; delete it yourself"))
 
 
-def _names(path: Path, choice: Choice) -> bool:
+def _is_named_in(path: Path, choice: Choice) -> bool:
     with suppress(OSError, UsageError):
         if path.stat().st_size <= LARGEST:
             return choice.find_name({"": path.read_text(encoding="utf-8", errors="replace")}) is not None
@@ -365,21 +378,22 @@ class DataFiles:
     choice: Choice
     seen: set[Path] = field(default_factory=set)
 
-    def look(self, run: RunCases, findings: Findings) -> None:
-        """Look through the file that a run names, if it is there and has lines."""
+    def note_rows(self, run: RunCases, findings: Findings) -> None:
+        """Note which rows of the file that a run names are about the choice, if it is there and has lines."""
         path = None if run.data is None else Path(run.data)
         if path is None or path in self.seen or path.suffix != ".jsonl" or not path.is_file():
             return
         self.seen.add(path)
-        lines = list(self._list_lines(path))
-        if lines:
-            listed = ", ".join(map(str, lines[:10])) + (", ..." if len(lines) > 10 else "")
-            what = f"{len(lines):,} {'row' if len(lines) == 1 else 'rows'}: {listed}"
+        numbers = list(self._list_rows(path))
+        if numbers:
+            listed = ", ".join(map(str, numbers[:10])) + (", ..." if len(numbers) > 10 else "")
+            what = f"{len(numbers):,} {'row' if len(numbers) == 1 else 'rows'}: {listed}"
             findings.out_of_reach.append(OutOfReach(place=path.name, what=what))
 
-    def _list_lines(self, path: Path) -> Iterator[int]:
+    def _list_rows(self, path: Path) -> Iterator[int]:
+        """List the numbers of the rows that are about the choice or name it."""
         with suppress(UsageError):
             for number, line in read_lines(path):
-                row = _read(line)
+                row = _read_object(line)
                 if _is_case(row, self.choice) or self.choice.find_name(row) is not None:
                     yield number

@@ -2,6 +2,8 @@
 
 The ledger's metadata are what tells which contents are meant. While its entries are there, everything that hangs on
 them is found again.
+
+What an entry, a request or a case has to say to be meant is decided in ``choice.py`` (``Choice``).
 """
 
 from __future__ import annotations
@@ -33,10 +35,10 @@ from adjudge.erasure.ledger import (
     Chosen,
     LedgerErasure,
     Order,
-    describe_ledger,
     find_chosen,
     make_key,
     make_key_table,
+    note_chosen,
     read_key,
 )
 from adjudge.erasure.report import Findings, ForgetReport, OutOfReach
@@ -80,21 +82,21 @@ async def forget(order: Order, places: Places, *, dry_run: bool = False) -> Forg
     findings = Findings()
     for place in _PLACES:
         findings.count(place, 0)
-    chosen = await _look(places.ledger, order.choice, findings, places.answers)
+    chosen = await _find_in_ledger(places.ledger, order.choice, findings, places.answers)
     hide = await _make_hide(places.ledger, order.choice, dry_run=dry_run)
     await asyncio.to_thread(_forget_in_files, order.choice, places, findings, hide, dry_run=dry_run)
     seq = None
     if chosen is not None and places.ledger is not None:
         if not dry_run:
             chosen, seq = await _erase_in_ledger(places.ledger, order, places, findings)
-        describe_ledger(chosen, findings)
+        note_chosen(chosen, findings)
     verification = None if places.ledger is None else await _finish(places.ledger, findings, places, dry_run=dry_run)
     _list_out_of_reach(places, findings)
     return ForgetReport(
         chosen=order.choice.describe(),
         dry_run=dry_run,
         deleted=findings.list_deleted(),
-        look=tuple(findings.look),
+        look=tuple(findings.for_a_person),
         out_of_reach=tuple(findings.out_of_reach),
         unfinished=tuple(findings.unfinished),
         seq=seq,
@@ -112,7 +114,7 @@ async def _erase_in_ledger(
 
     It is found anew, in the transaction that erases, so that what came meanwhile is erased too.
     """
-    findings.look = [each for each in findings.look if each.place not in ("ledger", "approvals")]
+    findings.for_a_person = [each for each in findings.for_a_person if each.place not in ("ledger", "approvals")]
     erasure = LedgerErasure(ledger, order, places.answers, findings.to_counts())
     return await ledger.transact(partial(erasure.erase, findings=findings), tables=make_key_table())
 
@@ -145,7 +147,13 @@ async def check_erasure(ledger: Ledger, seq: int, choice: Choice | None) -> bool
     return key is not None and hmac.compare_digest(choice.digest(key), str(named.get("digest")))
 
 
-async def _look(ledger: Ledger | None, choice: Choice, findings: Findings, answers: Table | None) -> Chosen | None:
+async def _find_in_ledger(
+    ledger: Ledger | None, choice: Choice, findings: Findings, answers: Table | None
+) -> Chosen | None:
+    """Find what is about the choice in a ledger, and note it in ``findings``; ``None`` without a ledger.
+
+    Raises ``UsageError`` for a ledger whose entries have no columns to be searched by.
+    """
     if ledger is None:
         return None
     work = partial(find_chosen, choice=choice, findings=findings, answers=answers)
@@ -194,10 +202,11 @@ def _forget_in_runs(
 ) -> None:
     data = DataFiles(choice)
     for run in runs:
-        data.look(run, findings)
+        data.note_rows(run, findings)
         try:
             forget_in_run(run, choice, findings, hide=hide, dry_run=dry_run)
-        except UsageError as error:  # somebody writes to it now; the others are done all the same
+        except UsageError as error:
+            # Somebody writes to it now; the others are done all the same.
             findings.unfinished.append(str(error))
 
 

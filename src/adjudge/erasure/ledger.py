@@ -68,8 +68,8 @@ class Chosen:
     approvals: tuple[str, ...]
     answers: tuple[str, ...]
     """Keys of the rows of a server's answers."""
-    words: int
-    """Entries that the search knows."""
+    searchable: int
+    """The number of entries that the search knows."""
     opened: int
     """Requests among them that are open."""
 
@@ -78,7 +78,7 @@ class Chosen:
 
 
 def find_chosen(connection: Connection, choice: Choice, findings: Findings, answers: Table | None) -> Chosen:
-    """Find what is about the choice, and note what only names it."""
+    """Find what is about the choice, and note in ``findings`` its ids and what only names it."""
     named: list[NamedText] = []
     entries = dict(_find_entries(connection, choice, findings, named))
     requests = _find_requests(connection, choice, findings, named)
@@ -86,12 +86,12 @@ def find_chosen(connection: Connection, choice: Choice, findings: Findings, answ
     named += _find_alike(connection, findings, entries)
     answered = _find_answers(connection, choice, findings, answers)
     chosen = {str(seq) for seq in entries} | set(requests)
-    findings.look += [each for each in named if each.where not in chosen]
+    findings.for_a_person += [each for each in named if each.where not in chosen]
     return Chosen(
         entries=dict(sorted(entries.items())),
         approvals=tuple(requests),
         answers=tuple(answered),
-        words=_count_words(connection, entries),
+        searchable=_count_searchable(connection, entries),
         opened=sum(status in OPEN for status in requests.values()),
     )
 
@@ -99,7 +99,7 @@ def find_chosen(connection: Connection, choice: Choice, findings: Findings, answ
 def _find_entries(
     connection: Connection, choice: Choice, findings: Findings, named: list[NamedText]
 ) -> Iterator[tuple[int, str]]:
-    """Yield the place and the kind of each entry that is to be erased.
+    """Yield the place and the kind of each entry that is to be erased, and note its ids in ``findings``.
 
     Entries that only mention the choice are added to ``named``, for a person to look at.
     """
@@ -112,7 +112,7 @@ def _find_entries(
         payload = bytes(stored)
         if not choice.is_subject(subject) and not choice.may_name(payload):
             continue
-        members = _read(payload)
+        members = _read_object(payload)
         if choice.is_subject(subject) or any(map(choice.matches, _list_metadata(members))):
             _note_ids(kind, subject, members, findings)
             yield seq, kind
@@ -136,20 +136,24 @@ def _note_ids(kind: str, subject: str, members: Mapping[str, Any], findings: Fin
     inner = members.get("result")
     ids = {
         "approvals": [members.get("approval"), members.get("approval_id")],
-        "results": [members.get("id") if kind in {"decision", "result"} else None, _get(inner, "id")],
+        "results": [members.get("id") if kind in {"decision", "result"} else None, _get_member(inner, "id")],
     }
     for name, values in ids.items():
         getattr(findings, name).update(value for value in values if isinstance(value, str) and value)
 
 
-def _get(node: object, name: str) -> object:
+def _get_member(node: object, name: str) -> object:
     return node.get(name) if isinstance(node, Mapping) else None
 
 
 def _find_requests(
     connection: Connection, choice: Choice, findings: Findings, named: list[NamedText]
 ) -> dict[str, str]:
-    """Find the requests, each with its status; those that have no text any more are left out."""
+    """Find the requests, each with its status, and note them and their contents in ``findings``.
+
+    Those that have no text any more are noted and not returned. Requests that only mention the choice are added to
+    ``named``, for a person to look at.
+    """
     from sqlalchemy import select
 
     if not _has_table(connection, APPROVALS):
@@ -161,7 +165,7 @@ def _find_requests(
         is_known = ident in findings.approvals
         if not is_known and choice.subject is None and not choice.may_name(body):
             continue
-        members = _read(body)
+        members = _read_object(body)
         if is_known or choice.is_subject(members.get("subject")) or any(map(choice.matches, _list_metadata(members))):
             if status in OPEN or members.get("message") or members.get("metadata"):
                 statuses[ident] = status
@@ -211,14 +215,14 @@ def _find_answers(connection: Connection, choice: Choice, findings: Findings, an
         return
     ids = findings.approvals | findings.results
     for row in connection.execute(answers.select().where(answers.c.body.is_not(None))):
-        members = _read(bytes(row.body))
-        answer_ids = {members.get("id"), members.get("approval_id"), _get(members.get("result"), "id")}
+        members = _read_object(bytes(row.body))
+        answer_ids = {members.get("id"), members.get("approval_id"), _get_member(members.get("result"), "id")}
         is_chosen = any(map(choice.matches, _list_metadata(members))) or choice.is_subject(members.get("subject"))
         if is_chosen or ids & {value for value in answer_ids if isinstance(value, str)}:
             yield row.digest
 
 
-def _count_words(connection: Connection, entries: Iterable[int]) -> int:
+def _count_searchable(connection: Connection, entries: Iterable[int]) -> int:
     from sqlalchemy import column, func, select, table
 
     texts = table(SEARCH_TEXTS, column("seq"))
@@ -238,7 +242,7 @@ def _has_table(connection: Connection, name: str) -> bool:
     return inspect(connection).has_table(name)
 
 
-def _read(body: bytes | str) -> Mapping[str, Any]:
+def _read_object(body: bytes | str) -> Mapping[str, Any]:
     try:
         members = json.loads(body)
     except (RecursionError, ValueError):
@@ -282,7 +286,7 @@ class LedgerErasure:
             return chosen, None
         places = [records[0], records[-1]] if records else None
         summary = {"schema": ERASURES_SCHEMA, **record, "bodies": len(records), "records": places}
-        return chosen, transaction.record_erasure({**summary, "deleted": counts, "look": len(findings.look)})
+        return chosen, transaction.record_erasure({**summary, "deleted": counts, "look": len(findings.for_a_person)})
 
     def _describe_choice(self, connection: Connection) -> dict[str, Any]:
         """Describe the choice by a digest, which nobody who has an export of the ledger can find by trying values."""
@@ -314,7 +318,7 @@ def count_chosen(chosen: Chosen) -> dict[str, int]:
         "ledger": len(chosen.entries),
         "approvals": len(chosen.approvals),
         "kept answers": len(chosen.answers),
-        "search index": chosen.words,
+        "search index": chosen.searchable,
     }
 
 
@@ -337,13 +341,13 @@ def read_key(connection: Connection) -> bytes | None:
     return None if text is None else bytes.fromhex(text)
 
 
-def describe_ledger(chosen: Chosen, findings: Findings) -> None:
-    """Count what was chosen in a ledger's database, in the words of the report."""
+def note_chosen(chosen: Chosen, findings: Findings) -> None:
+    """Note in ``findings`` how much was chosen in a ledger's database, in the words of the report."""
     findings.count("ledger", len(chosen.entries), f"bodies of {_list_kinds(chosen.entries)}")
     opened = "1 was open and is closed" if chosen.opened == 1 else f"{chosen.opened:,} were open and are closed"
     findings.count("approvals", len(chosen.approvals), opened if chosen.opened else "")
     findings.count("kept answers", len(chosen.answers))
-    findings.count("search index", chosen.words)
+    findings.count("search index", chosen.searchable)
 
 
 _KINDS = {"result": ("result", "results"), "decision": ("decision", "decisions")}

@@ -46,6 +46,7 @@ class ForgetReport:
     dry_run: bool
     deleted: tuple[DeletedTexts, ...]
     look: tuple[NamedText, ...]
+    """The texts that a person has to look at."""
     out_of_reach: tuple[OutOfReach, ...]
     unfinished: tuple[str, ...] = ()
     """The deletions that could not be done now; the same command again does it."""
@@ -76,11 +77,15 @@ class Findings:
     subjects: set[str] = field(default_factory=set)
     """Digests of contents that are about what is forgotten."""
     approvals: set[str] = field(default_factory=set)
+    """Ids of requests for approval that are about it."""
     results: set[str] = field(default_factory=set)
+    """Ids of results that are about it."""
     run_cases: set[tuple[str, str]] = field(default_factory=set)
     """The id of a run, and of a case in it."""
     deleted: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
-    look: list[NamedText] = field(default_factory=list)
+    """The number of texts that were deleted in each place, and words about them."""
+    for_a_person: list[NamedText] = field(default_factory=list)
+    """Texts that only name what is forgotten; ``look`` of the report."""
     out_of_reach: list[OutOfReach] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
 

@@ -64,9 +64,9 @@ from adjudge.guards.monitor import Monitor as Monitor
 from adjudge.guards.monitor import MonitorVerdict as MonitorVerdict
 from adjudge.guards.monitor import read_monitor as read_monitor
 from adjudge.guards.monitor import reset_monitor as reset_monitor
-from adjudge.guards.probe.baseline import ProbeBaseline as ProbeBaseline
-from adjudge.guards.probe.baseline import ProbeFile as ProbeFile
-from adjudge.guards.probe.baseline import load_probes as load_probes
+from adjudge.guards.probe.baseline_file import ProbeBaseline as ProbeBaseline
+from adjudge.guards.probe.baseline_file import ProbeFile as ProbeFile
+from adjudge.guards.probe.baseline_file import load_probes as load_probes
 from adjudge.guards.probe.evaluate import Pair as Pair
 from adjudge.guards.probe.evaluate import Tool as Tool
 from adjudge.guards.probe.evaluate import evaluate_probe as evaluate_probe

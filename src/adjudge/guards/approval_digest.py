@@ -2,6 +2,8 @@
 
 An approval says yes to one content, for one task, at a gate with these rules, this rubric, these people. Were it bound
 to less, the yes of one question would open another that merely looks like it.
+
+What else a resumed decision has to match is decided in ``gate.py`` (``Check.resume``).
 """
 
 from __future__ import annotations

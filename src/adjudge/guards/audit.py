@@ -1,6 +1,8 @@
 """Audits: a gate sends a random share of what its judge let through to people afterwards, and holds no call for it.
 
 What the answers of people show, and the alarm, are in ``monitor.py``.
+
+When the alarm is raised is decided in ``trust/e_process.py`` (``ShareTest.is_broken``).
 """
 
 from __future__ import annotations

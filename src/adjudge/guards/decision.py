@@ -1,4 +1,7 @@
-"""A gate's decision as a value, with who decided and why, and the events on the way. Pure."""
+"""A gate's decision as a value, with who decided and why, and the events on the way. Pure.
+
+Which decision a gate makes is decided in ``gate.py`` (``Check``) and ``gate_policy.py`` (``choose_step``).
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,9 @@ blocks, unless somebody asked by name to let it through, and then the decision s
 
 What a gate does with a result that is no pass is decided in ``gate_policy.py`` (``choose_step``), and whether a
 certificate covers a result in ``certificate/qualification.py`` (``qualify``).
+
+Which answer of people opens a pending decision is decided here (``Check.resume``); whose vote counts, in
+``approval/voting.py``. Which contents are audited is decided in ``audit.py`` (``Audit.draws``).
 """
 
 from __future__ import annotations
@@ -161,7 +164,7 @@ class Check:
 
     async def refuse(self, why: str) -> Decision:
         """Make and record the decision about what could not be read."""
-        await self._choose_mode(None, None)
+        await self._set_mode(None, None)
         if self.observes:
             decision = self._make("policy", allowed=True, detail=f"{self._observed}: {why}", would_allow=False)
         else:
@@ -242,7 +245,8 @@ class Check:
         shown = parts.pop("content")
         arguments = {**parts, "rules": rules, "metadata": self.metadata}
         result, error = await call_safely(self._ask_judge, shown, arguments)
-        if isinstance(error, FunctionError):  # a mistake in the program; as undecided, a policy could open over it
+        if isinstance(error, FunctionError):
+            # A mistake in the program; as undecided, a policy could open over it.
             raise error
         if error is not None:
             return self._make_undecided(error), False
@@ -253,7 +257,8 @@ class Check:
         """Return the judge's result; a gate that can open, or ask, waits for every seat that might object."""
         judge, rubric = self.gate.judge, self.gate.rubric
         assert judge is not None  # noqa: S101 - for the type checker; without one, rules alone have decided
-        if type(judge).evaluate is not Evaluates.evaluate:  # a class of somebody's own, which evaluates in its own way
+        # A class of somebody's own evaluates in its own way.
+        if type(judge).evaluate is not Evaluates.evaluate:
             return await judge.evaluate(content, rubric, **arguments)
         return await judge._evaluate(  # noqa: SLF001 - evaluate, and what a gate wants
             content, rubric, arguments, wants_objections=not self.gate.policy.blocks_all, wants_reasons=True
@@ -278,8 +283,9 @@ class Check:
     # ------------------------------------------------------------ deciding
 
     async def _conclude(self, result: JudgeResult, *, readable: bool = True) -> Decision:
+        """Qualify a result, decide by it, record the decision, and have an auditor follow it."""
         qualification = await self._qualify(result)
-        await self._choose_mode(result, qualification)
+        await self._set_mode(result, qualification)
         if qualification is not None:
             result = replace(result, qualification=qualification.kind)
         await notify(self.gate.on_result, result, name="on_result")
@@ -289,8 +295,8 @@ class Check:
             await self.gate.auditor.follow(decision, self._read_shown)
         return decision
 
-    async def _choose_mode(self, result: JudgeResult | None, qualification: Qualification | None) -> None:
-        """Choose whether a gate that enforces once it is certified observes this result."""
+    async def _set_mode(self, result: JudgeResult | None, qualification: Qualification | None) -> None:
+        """Set whether a gate that enforces once it is certified observes this result (``observes``)."""
         enforcement = self.gate.enforcement
         if enforcement is None:
             return
@@ -846,13 +852,15 @@ class Gate(ReadOnly):
         decision and never sent. Content that cannot be read, or is too long, is blocked. Raises ``UsageError`` for
         metadata that is not a mapping, and never because of the content.
         """
-        return await self._start({"task": task, "context": context, "reference": reference}, metadata).run(content)
+        return await self._begin_check({"task": task, "context": context, "reference": reference}, metadata).run(
+            content
+        )
 
     check_sync = make_sync_method(check)
 
     async def refuse(self, why: str, *, metadata: Mapping[str, Any] | None = None) -> Decision:
         """Block and record something that cannot be read; ``mode="observe"`` lets it through."""
-        return await self._start({}, metadata).refuse(why)
+        return await self._begin_check({}, metadata).refuse(why)
 
     async def resume(
         self,
@@ -883,7 +891,7 @@ class Gate(ReadOnly):
             )
         arguments = {"content": content, "task": task, "context": context, "reference": reference}
         contents = {name: value for name, value in arguments.items() if value is not ...}
-        return await self._start({}, pending.metadata).resume(pending, contents, metadata)
+        return await self._begin_check({}, pending.metadata).resume(pending, contents, metadata)
 
     resume_sync = make_sync_method(resume)
 
@@ -940,7 +948,7 @@ class Gate(ReadOnly):
         for argument, text in (("by", by), ("reason", reason)):
             check_label(argument, text, where="Gate.plant")
         auditor = self._require_auditor()
-        check = self._start({"task": task, "context": context, "reference": reference}, metadata)
+        check = self._begin_check({"task": task, "context": context, "reference": reference}, metadata)
         await check.plant(content, auditor, {"by": by, "reason": reason})
 
     async def aclose(self) -> None:
@@ -999,7 +1007,7 @@ class Gate(ReadOnly):
             raise UsageError(f"the decision stored for approval {shown_id} waits for approval {other}; {_AGAIN}")
         return stored.decision
 
-    def _start(
+    def _begin_check(
         self,
         context: Mapping[str, object],
         metadata: Mapping[str, Any] | None,
@@ -1007,6 +1015,7 @@ class Gate(ReadOnly):
         request: HeldRequest | None = None,
         asks_always: bool = False,
     ) -> Check:
+        """Begin a check. Raises ``UsageError`` for metadata that cannot be used."""
         if metadata is not None and not isinstance(metadata, Mapping):
             raise UsageError(f"metadata must be a mapping, got {type(metadata).__name__}", argument="metadata")
         check_extent(metadata, "metadata")
@@ -1014,7 +1023,7 @@ class Gate(ReadOnly):
 
     async def _withdraw(self, decision: Decision, reason: str) -> Decision:
         """Record the decision that blocks what is not the approved value any more."""
-        return await self._start({}, decision.metadata).withdraw(decision, reason)
+        return await self._begin_check({}, decision.metadata).withdraw(decision, reason)
 
 
 def _make_judge(
@@ -1040,9 +1049,8 @@ def _make_judge(
             argument="rubric",
             where=f"gate {gate!r}",
         )
-    if (
-        rubric is not None and rubric.model is not None and isinstance(gate_judge, JudgeChain)
-    ):  # said by every check otherwise, as a blocked content
+    # Said by every check otherwise, as a blocked content.
+    if rubric is not None and rubric.model is not None and isinstance(gate_judge, JudgeChain):
         raise UsageError(
             f"rubric {rubric.name!r} names the model {rubric.model!r}, and the seats of the chain that judges have "
             "models of their own; take the model out of the rubric",

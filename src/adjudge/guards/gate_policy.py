@@ -60,12 +60,14 @@ def choose_step(result: JudgeResult, policy: Policy, *, readable: bool = True) -
     steps = _list_steps(result, policy)
     # A gate waits for every seat, but a judge of somebody's own may not have: it may hide a no, or tampering.
     is_stopped = has_stopped_seat([result])
-    if "block" in steps or (is_stopped and ("allow" in steps or policy.on_tampering == "block")):
+    may_hide_what_blocks = is_stopped and ("allow" in steps or policy.on_tampering == "block")
+    if "block" in steps or may_hide_what_blocks:
         return "block", result.decided_by if result.outcome == "failed" else "policy"
     if "ask" in steps:
         return "ask", "policy"
     # Whoever can make content unreadable, or make one of two judges fail, must not get it through by doing so.
-    return ("allow", "policy") if readable and not is_stopped and may_open([result]) else ("block", "policy")
+    nobody_objected = readable and not is_stopped and may_open([result])
+    return ("allow", "policy") if nobody_objected else ("block", "policy")
 
 
 def _list_steps(result: JudgeResult, policy: Policy) -> list[Step]:
@@ -78,9 +80,8 @@ def _list_steps(result: JudgeResult, policy: Policy) -> list[Step]:
 
 def was_failed_by_rule(result: JudgeResult) -> bool:
     """Return whether a failed ``error`` rule decided, before any judge was asked."""
-    has_seats = (
-        isinstance(result, JudgeChainResult) and result.results
-    )  # a seat that judges in code is a judge all the same
+    # A seat that judges in code is a judge all the same.
+    has_seats = isinstance(result, JudgeChainResult) and result.results
     return result.outcome == "failed" and result.decided_by == "rule" and not has_seats
 
 

@@ -2,6 +2,10 @@
 
 A gate binds an approval to such a request through the basis of its pending decision, where ``describe`` stands under
 the request's kind. The kinds are few, and stand here, because each of them makes an approval good for one use.
+
+Everything that a resumed decision has to match is decided in ``gate.py`` (``Check.resume``), and which terms of the
+gate an approval is bound to in ``approval_digest.py`` (``find_other``). A request that is sent again is taken up in
+``repeated_request.py`` (``repeat_request``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The HTTP request that an approval is bound to, so that it cannot be used for another one. Pure."""
+"""The HTTP request that an approval is bound to, so that it cannot be used for another one. Pure.
+
+That an approval of it is good for one use is decided in ``held_request.py`` (``is_single_use``).
+"""
 
 from __future__ import annotations
 

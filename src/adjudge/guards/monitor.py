@@ -222,9 +222,9 @@ class _Progress:
         elif entry.kind == AUDIT_REQUESTED:
             self._add_drawn(payload)
         elif entry.kind == AUDIT_FAILED and (terms := _read_terms(payload)) is not None:
-            self._begin(terms)
+            self._count_drawn(terms)
             self._add_unanswered(terms)
-        elif entry.kind == AUDIT_CLOSED and (drawn := self._find_drawn(payload)) is not None:
+        elif entry.kind == AUDIT_CLOSED and (drawn := self._take_drawn(payload)) is not None:
             self._add_closed(drawn, payload, entry.seq)
         elif entry.kind == MODEL_CHANGED:
             self._add_model(payload.get("model"))
@@ -239,7 +239,8 @@ class _Progress:
             self.planted_answered += 1
             self.planted_found += payload.get("status") != "approved"
 
-    def _begin(self, terms: _Terms) -> None:
+    def _count_drawn(self, terms: _Terms) -> None:
+        """Count an audit that was drawn, and begin the tests of its terms if it is the first with them."""
         self.terms = terms
         self.audits += 1
         self.drawn_since += 1
@@ -250,17 +251,17 @@ class _Progress:
         terms, ident, expires_at = _read_terms(payload), payload.get("approval"), _read_time(payload.get("expires_at"))
         if terms is None or not isinstance(ident, str) or expires_at is None:
             return
-        self._begin(terms)
+        self._count_drawn(terms)
         self.waiting[ident] = _Drawn(terms, expires_at, self.change)
 
-    def _find_drawn(self, payload: Mapping[str, Any]) -> _Drawn | None:
+    def _take_drawn(self, payload: Mapping[str, Any]) -> _Drawn | None:
         """Find the audit that was closed; ``None`` for one that was drawn before people began anew."""
         drawn = self.waiting.pop(str(payload.get("approval")), None)
         terms, requested = _read_terms(payload), payload.get("requested")
         if drawn is not None or terms is None or not isinstance(requested, int) or requested <= self.since:
             return drawn
         # What people were asked was erased, with the content. What they answered stays, or an alarm could be erased.
-        self._begin(terms)
+        self._count_drawn(terms)
         return _Drawn(terms, datetime.max.replace(tzinfo=UTC), self.change)
 
     def _add_closed(self, drawn: _Drawn, payload: Mapping[str, Any], seq: int) -> None:

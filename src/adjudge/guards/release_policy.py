@@ -1,6 +1,9 @@
 """A release policy: from which score on a judge may decide alone, and the promise that was tested on people's labels.
 
 A policy makes a judge stricter and never laxer: what the rubric does not pass is not released at any score.
+
+Which score is safe is decided in ``measurement/calibration.py``, and whether a seat of a chain decides alone in
+``judges/chain_outcome.py``.
 """
 
 from __future__ import annotations

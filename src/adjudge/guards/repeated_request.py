@@ -49,7 +49,7 @@ async def check_request(
 
     With ``asks_always`` people are asked about what the judge passes too; what is blocked is blocked.
     """
-    check = gate._start({"task": task}, metadata, request=request, asks_always=asks_always)  # noqa: SLF001 - check, with what is sent
+    check = gate._begin_check({"task": task}, metadata, request=request, asks_always=asks_always)  # noqa: SLF001 - check, with what is sent
     return await check.run(content)
 
 
@@ -126,7 +126,7 @@ def _digest(content: object) -> str | None:
 async def _resume(gate: Gate, stored: PendingDecision, within: float | None, present: Mapping[str, Any]) -> Repetition:
     pending = stored.decision
     # Tell the client at once: an approval that is still to come could not be used either.
-    is_changed = gate._start({}, pending.metadata)._find_changed_terms(pending) is not None  # noqa: SLF001 - as resume asks
+    is_changed = gate._begin_check({}, pending.metadata)._find_changed_terms(pending) is not None  # noqa: SLF001 - as resume asks
     early_status = _find_status(stored, within, changed=is_changed)
     if early_status is not None:
         return Repetition(status=early_status, approval_id=stored.approval.id, decision=pending)

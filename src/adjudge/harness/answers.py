@@ -2,6 +2,8 @@
 
 With one unknown member Codex drops the whole answer and makes the call. A pass is ``{}`` and never ``allow``, which
 would skip the question that the harness itself asks its user.
+
+Which of them an event gets is decided in ``checking.py`` (``HookGuard``).
 """
 
 from __future__ import annotations

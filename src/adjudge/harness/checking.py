@@ -1,4 +1,8 @@
-"""The answer to one event of a harness: what is asked of the guard, and what the harness is told."""
+"""The answer to one event of a harness: what is asked of the guard, and what the harness is told.
+
+Whether a call may be made is decided in ``guards/tool_guard/guard.py`` (``ToolGuard``), and how an answer is written in
+``answers.py``.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +90,7 @@ class HookGuard(CallGuard):
         return self._answer_text(await self.guard.check_answer(event.answer, run_id=event.run_id), event)
 
     async def _answer_call(self, event: CallEvent) -> dict[str, Any]:
-        verdict = await self._check(event)
+        verdict = await self._check_call(event)
         if not verdict and not await self.lets_through(event.call, event.patch):
             opinion: Opinion = self.pending if verdict.kind == "pending" else "deny"
             return answer_call(self.harness, opinion, verdict.message)
@@ -97,7 +101,8 @@ class HookGuard(CallGuard):
             return answer_call(self.harness, "allow", "a person approved this call")
         return NO_OPINION
 
-    async def _check(self, event: CallEvent) -> ToolVerdict:
+    async def _check_call(self, event: CallEvent) -> ToolVerdict:
+        """Check a call, and the patch in it, of which both have to be allowed."""
         if event.patch is None:
             return await self.guard.wait(event.call, seconds=self.waits)
         # People may have to decide about both. While one waits, the approval of the other is not used: it is good for

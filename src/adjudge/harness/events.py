@@ -4,6 +4,8 @@ Everything in an event may have been written by the agent, by what it read, or b
 harness, so an event that cannot be read is an error and never a call without a guard.
 
 Sources: recorded with Claude Code 2.1.330 and Codex 0.169.0 (``tests/data/harness``).
+
+What an event is answered is decided in ``checking.py`` (``HookGuard``).
 """
 
 from __future__ import annotations
@@ -157,7 +159,10 @@ def read_event_object(harness: Harness, event: Mapping[str, Any], *, owner: str 
 
 
 def _read_call(harness: Harness, event: Mapping[str, Any], run_id: str) -> ToolCall:
-    """Read the call of an event; remarks of the harness in its arguments are kept apart, and not judged."""
+    """Read the call of an event; remarks of the harness in its arguments are kept apart, and not judged.
+
+    Raises ``UsageError`` for arguments that are no object.
+    """
     tool, server, source = _read_tool(event)
     arguments = event.get("tool_input")
     if not isinstance(arguments, dict):
@@ -178,7 +183,10 @@ def _read_call(harness: Harness, event: Mapping[str, Any], run_id: str) -> ToolC
 
 
 def _read_tool(event: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
-    """Read the tool, the MCP server that has it, and where that server comes from."""
+    """Read the tool, the MCP server that has it, and where that server comes from.
+
+    Raises ``UsageError`` where name and server contradict each other.
+    """
     name = _read_text(event, "tool_name")
     described = event.get("mcp_server")
     if described is None:

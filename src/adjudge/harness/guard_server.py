@@ -157,7 +157,10 @@ def _read_object(headers: Mapping[str, str], answer: bytes) -> dict[str, Any]:
 
 
 def read_own_file(path: str, *, private: bool = False) -> bytes:
-    """Read a file that is no link and that others cannot write; a ``private`` one they cannot read either."""
+    """Read a file that is no link and that others cannot write; a ``private`` one they cannot read either.
+
+    Raises ``NotChecked`` for any other, and for one that is too large.
+    """
     if sys.platform == "win32":
         raise NotChecked(_WINDOWS)
     try:
@@ -217,7 +220,10 @@ def _find_owner(owner: str | int | None) -> int:
 
 
 def _connect_unix(path: str, owner: int, end: float) -> socket.socket:
-    """Connect to a socket that belongs to an account, in a folder in which no other can put one."""
+    """Connect to a socket that belongs to an account, in a folder in which no other can put one.
+
+    Raises ``NotChecked`` where that is not so, or nobody listens.
+    """
     try:
         folder, place = os.lstat(path.rpartition("/")[0] or "/"), os.lstat(path)
     except OSError as error:
@@ -249,6 +255,8 @@ def _find_peer_option() -> tuple[int, int, int]:
 
     That account is the option's second 32-bit number. Sources: unix(7) of Linux, with ``struct ucred``; unix(4) of
     macOS, with ``struct xucred``.
+
+    Raises ``NotChecked`` on a system that has none that is known here.
     """
     if sys.platform == "linux":
         return socket.SOL_SOCKET, socket.SO_PEERCRED, 12
@@ -265,11 +273,12 @@ def _connect_tls(server: GuardServer, end: float) -> Any:
     pin = _PIN.fullmatch(server.certificate or "")
     if address is None or pin is None:
         raise NotChecked("https needs a host and a pinned certificate")
-    host = address[1].strip("[]")
+    host_written, port = address.groups()
+    host = host_written.strip("[]")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     # One certificate counts, whoever signed it and whatever name it has.
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    plain = socket.create_connection((host, int(address[2] or 443)), timeout=_left(end))
+    plain = socket.create_connection((host, int(port or 443)), timeout=_left(end))
     try:
         plain.settimeout(_left(end))
         connection = context.wrap_socket(plain, server_hostname=host)
@@ -287,7 +296,10 @@ def _connect_tls(server: GuardServer, end: float) -> Any:
 
 
 def _receive(connection: Any, end: float) -> tuple[dict[str, str], bytes]:
-    """Receive one whole answer, of at most ``LARGEST_ANSWER`` bytes, and return its headers and its body."""
+    """Receive one whole answer, of at most ``LARGEST_ANSWER`` bytes, and return its headers and its body.
+
+    Raises ``NotChecked`` for an answer without a length, of another one, or of too many bytes.
+    """
     data = b""
     while b"\r\n\r\n" not in data:
         if len(data) > _LARGEST_HEAD:
@@ -320,17 +332,19 @@ def _receive_part(connection: Any, end: float) -> bytes:
 
 def _read_head(head: bytes) -> dict[str, str]:
     """Read the headers of an answer with the status 200; raise ``NotChecked`` if they can be read in two ways."""
-    status, *lines = head.split(b"\r\n")
-    status_line = _STATUS.fullmatch(status)
+    first_line, *lines = head.split(b"\r\n")
+    status_line = _STATUS.fullmatch(first_line)
     if status_line is None:
         raise NotChecked("the answer is no HTTP")
-    if status_line[1] != b"200":
-        raise NotChecked(f"the server answered {status_line[1].decode()}")
+    status = status_line[1]
+    if status != b"200":
+        raise NotChecked(f"the server answered {status.decode()}")
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.decode("latin-1").partition(":")
         name = name.lower()
-        if not colon or name == "transfer-encoding" or (name in _OWN_HEADERS and name in headers):
+        is_repeated = name in _OWN_HEADERS and name in headers
+        if not colon or name == "transfer-encoding" or is_repeated:
             raise NotChecked("the answer has a head that can be read in two ways")
         headers[name] = value.strip()
     return headers

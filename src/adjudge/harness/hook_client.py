@@ -1,6 +1,8 @@
 """The command that a harness starts at every call where a server is asked: little to import, and nothing to decide.
 
 ``adjudge hook check`` does the same by itself where there is no server, which takes several times as long to start.
+
+What the harness is answered is decided in ``checking.py`` (``HookGuard``).
 """
 
 from __future__ import annotations
@@ -92,7 +94,7 @@ def main() -> NoReturn:
     try:
         # Whoever started this set it, and that may be a project.
         os.environ.clear()
-        text = _run(sys.argv[1:], sys.stdin.buffer)
+        text = _answer_hook(sys.argv[1:], sys.stdin.buffer)
         data = text.encode("ascii")
         while data:
             data = data[os.write(1, data) :]
@@ -107,8 +109,12 @@ def main() -> NoReturn:
     os._exit(status)
 
 
-def _run(words: list[str], events: Any) -> str:
-    """Ask the server about the event on standard input, and return its answer, as the harness reads it."""
+def _answer_hook(words: list[str], events: Any) -> str:
+    """Ask the server about the event on standard input, and return its answer, as the harness reads it.
+
+    Raises ``NotChecked`` where it cannot be asked: the event is too long, or the configuration is another one or cannot
+    be read.
+    """
     options = _read_options(words)
     raw = events.read(LARGEST_EVENT + 1)
     if len(raw) > LARGEST_EVENT:
@@ -134,7 +140,7 @@ def _run(words: list[str], events: Any) -> str:
 
 
 def _read_options(words: list[str]) -> dict[str, str]:
-    """Read the options that ``adjudge hook install`` writes, and no others."""
+    """Read the options that ``adjudge hook install`` writes, and no others. Raises ``NotChecked`` for any other."""
     options: dict[str, str] = {}
     rest = iter(words)
     for word in rest:

@@ -135,13 +135,24 @@ async def _ask_rules(
 # ---------------------------------------------------------------- from a ledger
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CallKey:
+    """A call as a hook records that it let it pass, and that it was made."""
+
+    run: object
+    call: object
+    """The framework's id of it."""
+    digest: str
+    """The digest of the call as it was to be made."""
+
+
 @dataclass(slots=True)
 class _Passes:
     """The records that a hook made of calls beside the decisions about them."""
 
-    passed: dict[str, tuple[object, ...]] = field(default_factory=dict)
-    """The call that each decision let pass: its run, its id, and the digest of it as it was to be made."""
-    executed: set[tuple[object, ...]] = field(default_factory=set)
+    passed: dict[str, _CallKey] = field(default_factory=dict)
+    """The call that each decision let pass."""
+    executed: set[_CallKey] = field(default_factory=set)
     """The calls of these that a hook reported as made."""
     latest: dict[object, datetime] = field(default_factory=dict)
     """The time at which each run last made, or wanted to make, a call."""
@@ -167,12 +178,13 @@ async def _read_passes(ledger: Ledger, since: datetime | None) -> _Passes:
     passes = _Passes()
     async for entry in _query_all(ledger, (CALL_PASSED, CALL_RAN, CALL_UNCHECKED), since):
         payload = entry.payload or {}
-        run, name = payload.get("run"), (payload.get("run"), payload.get("call"), entry.subject)
+        run = payload.get("run")
+        key = _CallKey(run=run, call=payload.get("call"), digest=entry.subject)
         decision = payload.get("decision")
         if entry.kind == CALL_PASSED:
-            passes.passed[str(decision)] = name
+            passes.passed[str(decision)] = key
         else:
-            passes.executed.add(name)
+            passes.executed.add(key)
         passes.latest[run] = max(entry.at, passes.latest.get(run, entry.at))
     return passes
 
@@ -233,7 +245,7 @@ def _list_mappings(value: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _find_recorded_outcome(
-    entry: Entry, content: Mapping[str, Any], made: tuple[object, ...] | None, passes: _Passes
+    entry: Entry, content: Mapping[str, Any], made: _CallKey | None, passes: _Passes
 ) -> CallOutcome:
     """Find what the harness did with a call that was left to it.
 
@@ -248,7 +260,7 @@ def _find_recorded_outcome(
     command = arguments.get("command") if isinstance(arguments, Mapping) else None
     if isinstance(command, str) and find_patch(command) is not None:
         return "unknown"  # Codex applies it by itself, and tells nobody
-    went_on = passes.latest.get(made[0], entry.at) - entry.at > timedelta(seconds=AT_WORK)
+    went_on = passes.latest.get(made.run, entry.at) - entry.at > timedelta(seconds=AT_WORK)
     return "refused" if went_on else "unknown"
 
 

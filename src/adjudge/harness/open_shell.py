@@ -178,12 +178,12 @@ def find_open_shell(command: str) -> str | None:
         if place % 2:
             previous = part
         # What stands behind a pipe reads from it and not from the terminal.
-        elif previous not in ("|", "|&") and _waits(_split(part)):
+        elif previous not in ("|", "|&") and _waits(_split_words(part)):
             return part.strip()
     return None
 
 
-def _split(part: str) -> list[str]:
+def _split_words(part: str) -> list[str]:
     try:
         return shlex.split(part)
     except ValueError:  # a quote without an end: the words are looked at all the same

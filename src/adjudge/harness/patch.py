@@ -43,6 +43,7 @@ def find_patch(command: str) -> CommandPatch | None:
     parts = _COMMAND.fullmatch(command)
     if parts is None:
         raise UsageError("the command mentions a patch and is not one alone, so the files that it writes are unknown")
+    # Raises for a patch of which the files cannot be listed.
     list_patched_files(parts["patch"])
     folder = parts["folder"]
     return CommandPatch(patch=parts["patch"], folder=None if folder is None else folder.strip("'"))

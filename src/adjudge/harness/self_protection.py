@@ -101,7 +101,7 @@ class SelfProtection:
     async def screen_call(self, call: ToolCall, arguments: Mapping[str, Any], /) -> Screened:
         """Refuse a call that names a protected file, whichever argument names it."""
         try:
-            named = await asyncio.to_thread(self._find, call, arguments)
+            named = await asyncio.to_thread(self._find_protected, call, arguments)
         except UsageError as error:
             return Screened(allowed=False, decided_by="rule", detail=f"protects_itself: {error}")
         if named is None:
@@ -109,7 +109,8 @@ class SelfProtection:
         detail = f"protects_itself: {quote(named, 120)} configures or records what guards this agent"
         return Screened(allowed=False, decided_by="rule", detail=detail)
 
-    def _find(self, call: ToolCall, arguments: Mapping[str, Any]) -> str | None:
+    def _find_protected(self, call: ToolCall, arguments: Mapping[str, Any]) -> str | None:
+        """Find the text of a call that names a protected file; ``None`` where none does."""
         is_own = call.server is None
         reads = is_own and call.tool in READING
         secret = _Places(self._protected.secret, _CONFIGURING)

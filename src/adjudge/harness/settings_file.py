@@ -1,4 +1,7 @@
-"""The files in which harnesses keep their hooks, read and replaced in one step."""
+"""The files in which harnesses keep their hooks, read and replaced in one step.
+
+What the settings of a hook are is decided in ``installing.py`` (``merge_settings``).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ _MANAGED = {
 
 
 def find_settings(harness: Harness, *, managed: bool) -> Path:
-    """Find where a harness reads hooks: of this user, or the managed ones of this machine."""
+    """Find where a harness reads hooks: of this user, or the managed ones of this machine.
+
+    Raises ``UsageError`` where the place of managed ones is not known.
+    """
     if managed:
         if sys.platform not in _MANAGED:
             raise UsageError(f"where managed settings are on {sys.platform} was not tried; name the file with --file")
@@ -55,7 +61,10 @@ def _refuse_size(path: Path) -> str:
 
 
 def write_settings(path: Path, text: str, *, managed: bool) -> None:
-    """Replace the settings in one step; managed ones can be read by everybody, whose harness needs them."""
+    """Replace the settings in one step; managed ones can be read by everybody, whose harness needs them.
+
+    Raises ``UsageError`` where they cannot be written.
+    """
 
     def put(fresh: Path, place: Path) -> None:
         mode = 0o644 if managed else place.stat().st_mode & 0o777 if place.exists() else 0o600

@@ -325,7 +325,8 @@ class GateMiddleware:
         check_whole_number("largest", self.largest, least=1, of=" of bytes")
         check_whole_number("retry_after", self.retry_after, least=1, of=" of seconds")
         within = self.resume_within
-        if within is not None and (isinstance(within, bool) or not isinstance(within, int | float) or not within > 0):
+        is_number = isinstance(within, int | float) and not isinstance(within, bool)
+        if within is not None and not (is_number and within > 0):
             raise UsageError(
                 f"resume_within must be seconds above 0, or None for no limit; got {within!r}", argument="resume_within"
             )
@@ -431,10 +432,10 @@ class _Admission:
         # A gate that observes lets everything through and holds nothing back, so it ignores ids.
         if ids and self._middleware.gate.mode != "observe":
             is_valid = can_repeat(self._middleware.gate) and len(ids) == 1 and _ID.fullmatch(ids[0])
-            return await self._read(ids[0].decode()) if is_valid and self._raw else _UNKNOWN
-        return await self._read(None) if self._raw else None
+            return await self._read_request(ids[0].decode()) if is_valid and self._raw else _UNKNOWN
+        return await self._read_request(None) if self._raw else None
 
-    async def _read(self, approval_id: str | None) -> Answer | None:
+    async def _read_request(self, approval_id: str | None) -> Answer | None:
         """Read the body and the key of a request, and have it checked; ``None`` lets it through."""
         middleware = self._middleware
         try:
@@ -577,13 +578,14 @@ class _Response:
             self.stopped = True
             raise _StoppedError("the response was blocked")
         elif message["type"] == "http.response.start" and self._start is None:
-            await self._begin(message)
+            await self._hold_start(message)
         elif message["type"] == "http.response.body" and self._start is not None:
-            await self._take(message)
+            await self._hold_piece(message)
         else:
             await self._refuse(message, f"a response with {message['type']} cannot be held")
 
-    async def _begin(self, message: Message) -> None:
+    async def _hold_start(self, message: Message) -> None:
+        """Hold the beginning of a response; one that cannot be read is refused."""
         try:
             check_whole_response(message.get("status"), message.get("headers", ()))
         except UnreadableBodyError as error:
@@ -591,7 +593,7 @@ class _Response:
         else:
             self._start = message
 
-    async def _take(self, message: Message) -> None:
+    async def _hold_piece(self, message: Message) -> None:
         """Take a piece of the response; when all is there, or too much, decide about it and send or replace it."""
         start = self._start or {}
         if start.get("trailers"):

@@ -244,18 +244,20 @@ class _CheckedTool:
 
     def invoke(self, made: Any, *args: Any, **more: Any) -> Any:
         """Run the tool, or return a refusal."""
-        return self._tool.invoke(made, *args, **more) if self._take(made) else self._refuse(made)
+        return self._tool.invoke(made, *args, **more) if self._take_up(made) else self._refuse(made)
 
     async def ainvoke(self, made: Any, *args: Any, **more: Any) -> Any:
         """Run the tool, or return a refusal."""
-        return await self._tool.ainvoke(made, *args, **more) if self._take(made) else self._refuse(made)
+        return await self._tool.ainvoke(made, *args, **more) if self._take_up(made) else self._refuse(made)
 
-    def _take(self, made: Any) -> bool:
+    def _take_up(self, made: Any) -> bool:
         """Return whether a call may be made: it is the one that was checked, and it is made for the first time."""
         arguments, checked = made["args"], self._arguments
         # LangGraph adds arguments that the model does not see, such as the state, and takes out those that the model
         # gave for them: such a call, and one with fewer arguments, is not the one that was checked.
-        is_same = all(name in arguments and _write(arguments[name]) == _write(checked[name]) for name in checked)
+        is_same = all(
+            name in arguments and _write_argument(arguments[name]) == _write_argument(checked[name]) for name in checked
+        )
         added = set(arguments) - set(checked)
         is_same = is_same and made["name"] == self._call.tool and not (added and added & set(self._tool.args))
         if self._has_run or not is_same:
@@ -268,7 +270,7 @@ class _CheckedTool:
         return ToolMessage(_CHANGED, name=self._call.tool, tool_call_id=made["id"], status="error")
 
 
-def _write(value: Any) -> str:
+def _write_argument(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=repr)  # 1, 1.0 and True are equal, and not the same argument
 
 
@@ -296,7 +298,7 @@ def _describe(value: Any) -> Any:
 def _describe_block(block: Any) -> Any:
     if not _is_media(block):
         return _describe(block)
-    return {"type": str(block["type"]), "sha256": sha256(_write(block).encode()).hexdigest()}
+    return {"type": str(block["type"]), "sha256": sha256(_write_argument(block).encode()).hexdigest()}
 
 
 def _has_media(value: Any) -> bool:

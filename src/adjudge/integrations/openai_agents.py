@@ -56,6 +56,17 @@ _MOST_KEPT = 1_000
 # ---------------------------------------------------------------- what is decided, and kept
 
 
+@dataclass(frozen=True, slots=True)
+class _KeptVerdict:
+    """A verdict that is kept from the first of the SDK's two questions about a call for the second."""
+
+    usage: object
+    """The usage of the run, by which the run is known."""
+    verdict: ToolVerdict
+    ends: float
+    """The time of the monotonic clock from which on it is not used."""
+
+
 class _Checks:
     """The guard as the tools of some agents ask it.
 
@@ -78,7 +89,7 @@ class _Checks:
         self.hosted = frozenset(hosted)
         self._run_id = run_id
         self._cwd = cwd
-        self._kept: OrderedDict[str, tuple[object, ToolVerdict, float]] = OrderedDict()
+        self._kept: OrderedDict[str, _KeptVerdict] = OrderedDict()
 
     def find_run(self, context: RunContextWrapper[Any]) -> str:
         """Name the run; raises what the program's function raises."""
@@ -107,7 +118,7 @@ class _Checks:
         verdict = await self.guard.check(call)
         name = _name_call(call)
         if verdict.kind != "pending" and name is not None:
-            self._kept[name] = (context.usage, verdict, time.monotonic() + _KEPT_SECONDS)
+            self._kept[name] = _KeptVerdict(context.usage, verdict, time.monotonic() + _KEPT_SECONDS)
             while len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
         return verdict.kind == "pending"
@@ -117,8 +128,8 @@ class _Checks:
         name = _name_call(call)
         kept = None if name is None else self._kept.pop(name, None)
         # The usage is one object for a run, so that a verdict never goes to another run with the same ids.
-        if kept is not None and kept[0] is context.usage and time.monotonic() <= kept[2]:
-            return kept[1]
+        if kept is not None and kept.usage is context.usage and time.monotonic() <= kept.ends:
+            return kept.verdict
         return await self.guard.check(call)
 
 
@@ -213,7 +224,9 @@ def _guard_tool(checks: _Checks, tool: Tool, agent: str) -> Tool:
     if tool.qualified_name != tool.name:
         raise _explain(agent, tool.name, "has a namespace, which names of the guard's tools cannot tell apart")
     binding = tool._mcp_tool_binding  # noqa: SLF001 - as above
-    name = _ToolName(name=tool.name, server=None if binding is None else binding[0], agent=agent)
+    # A binding begins with the name of the server.
+    server = None if binding is None else binding[0]
+    name = _ToolName(name=tool.name, server=server, agent=agent)
     invoker = _GuardedInvoker(checks=checks, tool=name, invoke=tool.on_invoke_tool)
     can_wait = checks.guard.can_hold(name.name, name.server)
     return replace(tool, on_invoke_tool=invoker, needs_approval=invoker.needs_approval if can_wait else False)
@@ -323,7 +336,8 @@ class _Guarding:
             # A subclass, such as the SDK's SandboxAgent, may have tools of its own while it runs.
             raise UsageError(f"agent must be an Agent itself, got {type(agent).__name__}", argument="agent")
         if id(agent) in self._made:
-            return self._made[id(agent)][1]
+            _, guarded = self._made[id(agent)]
+            return guarded
         if agent.mcp_config.get("include_server_in_tool_names"):
             raise UsageError(
                 f"agent {show(agent.name)} cannot be guarded: its tools of MCP servers have the server in their names, "
@@ -419,7 +433,7 @@ async def answer_interruptions(state: RunState[Any]) -> int:
             agent=item.agent.name,
         )
         context = state._context  # noqa: SLF001 - a state has no other way to its context
-        call = checks.make_call(name, context, _read(raw, "arguments"), _read(raw, "call_id"))  # type: ignore[arg-type]
+        call = checks.make_call(name, context, _read_member(raw, "arguments"), _read_member(raw, "call_id"))  # type: ignore[arg-type]
         if await checks.guard.is_waiting(call):
             waiting += 1
         else:
@@ -427,5 +441,5 @@ async def answer_interruptions(state: RunState[Any]) -> int:
     return waiting
 
 
-def _read(raw: Any, name: str) -> str:
+def _read_member(raw: Any, name: str) -> str:
     return str(raw.get(name) if isinstance(raw, Mapping) else getattr(raw, name, None))

@@ -17,7 +17,7 @@ from msgspec.structs import astuple
 
 from adjudge.formats.text import clean, flatten
 from adjudge.ledger.database import Statements
-from adjudge.ledger.entry import Row
+from adjudge.ledger.entry import AT, SEQ, Row
 from adjudge.ledger.payload import MOST_SUBJECT, Draft, can_store
 from adjudge.ledger.search_index import FORM, SEARCH_STATE, SEARCH_TEXTS, SearchState, delete_text, read_state
 from adjudge.ledger.search_text import make_search_text
@@ -231,15 +231,15 @@ def _derive_decision(subject: str, decision: DecidedMembers) -> Derived:
         kind="decision",
         subject=subject,
         state="held" if decision.pending else judged.outcome if judged else NOT_JUDGED,
-        gate=_keep(decision.gate),
-        execution=_keep(decision.execution),
-        outcome=judged.outcome if judged else _keep(decision.outcome),
-        judge=_keep(judged.judge) if judged else None,
+        gate=_read_column(decision.gate),
+        execution=_read_column(decision.execution),
+        outcome=judged.outcome if judged else _read_column(decision.outcome),
+        judge=_read_column(judged.judge) if judged else None,
         score=judged.score if judged else None,
-        decided_by=_keep(decision.decided_by),
-        ident=_keep(decision.id),
-        result=_keep(judged.id) if judged else None,
-        approval=_keep(decision.approval_id),
+        decided_by=_read_column(decision.decided_by),
+        ident=_read_column(decision.id),
+        result=_read_column(judged.id) if judged else None,
+        approval=_read_column(decision.approval_id),
         duration_ms=decision.duration_ms,
         cost_usd=judged.usage.cost_usd if judged and judged.usage else None,
     )
@@ -258,14 +258,14 @@ def _derive_result(subject: str, result: JudgedMembers) -> Derived:
         kind="result",
         subject=subject,
         state=result.outcome,
-        gate=_keep(result.gate),
-        execution=_keep(result.execution),
+        gate=_read_column(result.gate),
+        execution=_read_column(result.execution),
         outcome=result.outcome,
-        judge=_keep(result.judge),
+        judge=_read_column(result.judge),
         score=result.score,
-        decided_by=_keep(result.decided_by),
-        ident=_keep(result.id),
-        result=_keep(result.id),
+        decided_by=_read_column(result.decided_by),
+        ident=_read_column(result.id),
+        result=_read_column(result.id),
         approval=None,
         duration_ms=result.duration_ms,
         cost_usd=result.usage.cost_usd if result.usage else None,
@@ -284,15 +284,15 @@ def _derive_other(kind: str, subject: str, members: OtherMembers) -> Derived:
         kind=kind,
         subject=subject,
         state=None,
-        gate=_keep(members.gate) or _keep(about.gate),
-        execution=_keep(members.execution) or _keep(about.execution),
-        outcome=_keep(about.outcome) or _keep(members.outcome),
-        judge=_keep(about.judge),
+        gate=_read_column(members.gate) or _read_column(about.gate),
+        execution=_read_column(members.execution) or _read_column(about.execution),
+        outcome=_read_column(about.outcome) or _read_column(members.outcome),
+        judge=_read_column(about.judge),
         score=float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None,
-        decided_by=_keep(members.decided_by),
+        decided_by=_read_column(members.decided_by),
         ident=None,
-        result=_keep(inner.get("id")) if inner is not None else None,
-        approval=_keep(members.approval),
+        result=_read_column(inner.get("id")) if inner is not None else None,
+        approval=_read_column(members.approval),
         duration_ms=None,
         cost_usd=None,
     )
@@ -366,7 +366,7 @@ def name_owned(owner: str) -> str:
     return f"{owner}\nowned"
 
 
-_OWNED = re.compile(r"(key:[0-9a-f]{12})[/:](.+)")
+_OWNED = re.compile(r"(?P<owner>key:[0-9a-f]{12})[/:](?P<name>.+)")
 
 
 def name_owned_run(owner: str, run: str) -> str:
@@ -374,13 +374,20 @@ def name_owned_run(owner: str, run: str) -> str:
     return f"{owner}/{run}"
 
 
-def split_run(run: str) -> tuple[str | None, str]:
-    """Split the name of a run into its owner, such as ``key:54343b4accb3``, and the name that its program has for it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunName:
+    """The name of an agent's run, in its parts."""
 
-    The owner is ``None`` for a run that no key of a server has made.
-    """
+    owner: str | None
+    """The owner, such as ``key:54343b4accb3``; ``None`` for a run that no key of a server has made."""
+    name: str
+    """The name that its program has for it."""
+
+
+def split_run(run: str) -> RunName:
+    """Split the name of a run into its owner and the name that its program has for it."""
     owned = _OWNED.fullmatch(run)
-    return (None, run) if owned is None else (owned[1], owned[2])
+    return RunName(owner=None, name=run) if owned is None else RunName(owner=owned["owner"], name=owned["name"])
 
 
 def find_run(metadata: object) -> str | None:
@@ -433,7 +440,7 @@ def _list_asked(metadata: object) -> list[str]:
     run = find_run(metadata)
     if run is None or not isinstance(metadata, dict):
         return []
-    owner = split_run(run)[0]
+    owner = split_run(run).owner
     owned = [] if owner is None else [name_owned(owner)]
     return [run, name_asked(run), name_counted(run, metadata), *owned]
 
@@ -450,13 +457,16 @@ def _list_judges(seats: object) -> list[tuple[str, object]]:
 
 def _make_names(columns: EntryColumns, values: Iterable[tuple[str, object]]) -> tuple[tuple[str, str], ...]:
     """List what an entry says beside its columns, each once."""
-    kept = {(name, text): None for name, value in values if value is not None and (text := _keep(value)) is not None}
-    return tuple([(name, text) for name, text in kept if getattr(columns, name, None) != text]) if kept else ()
+    named = {
+        (name, text): None for name, value in values if value is not None and (text := _read_column(value)) is not None
+    }
+    return tuple([(name, text) for name, text in named if getattr(columns, name, None) != text]) if named else ()
 
 
-def _keep(text: object) -> str | None:
-    """A text that every store can hold, and that can be asked for; ``None`` for anything else."""
-    if text is None:  # most members of most entries
+def _read_column(text: object) -> str | None:
+    """Read the text of a column, which every store can hold and which can be asked for; ``None`` for anything else."""
+    # Most members of most entries.
+    if text is None:
         return None
     return text if isinstance(text, str) and len(text) <= MOST_SUBJECT and can_store(text) else None
 
@@ -584,19 +594,20 @@ def find_difference(
     if not rows:
         return None
     state = read_state(statements) if SEARCH_STATE in tables else None
-    stored = _load(statements, rows[0][0], rows[-1][0], state)
+    stored = _load(statements, rows[0][SEQ], rows[-1][SEQ], state)
     for row in rows:
         problem = _compare(row, derive(row), stored)
         if problem is not None:
-            return row[0], problem
+            return row[SEQ], problem
     return None
 
 
 def find_stray(statements: Statements, last: int) -> int | None:
-    """A place that has columns, and at which no entry can be: behind the last one, or before the first."""
+    """Find a place that has columns, and at which no entry can be: behind the last one, or before the first."""
     lowest = [
-        statements.fetch(f"SELECT min(seq) FROM {table} WHERE seq > ? OR seq < 1", (last,))[0][0]  # noqa: S608 - the name is ours
+        seq
         for table in _TABLES
+        for (seq,) in statements.fetch(f"SELECT min(seq) FROM {table} WHERE seq > ? OR seq < 1", (last,))  # noqa: S608 - the name is ours
     ]
     return min((seq for seq in lowest if seq is not None), default=None)
 
@@ -621,6 +632,7 @@ def _load(statements: Statements, first: int, last: int, state: SearchState | No
     names: dict[int, list[tuple[str, str]]] = {}
     for seq, name, value in fetch(ENTRY_NAMES, ("seq", "name", "value")):
         names.setdefault(seq, []).append((name, value))
+    # The place is the first of the columns.
     columns = {row[0]: row for row in fetch(ENTRY_COLUMNS, ALL_COLUMNS)}
     if state is None or state.form != FORM:
         return _Stored(columns, names, {}, range(0))
@@ -630,7 +642,7 @@ def _load(statements: Statements, first: int, last: int, state: SearchState | No
 
 def _compare(row: Row, derived: Derived | None, stored: _Stored) -> str | None:
     """Say how what is stored beside an entry differs from what is derived from it; ``None`` where it does not."""
-    seq, at = row[0], row[2]
+    seq, at = row[SEQ], row[AT]
     columns, text, names = stored.columns.get(seq), stored.texts.get(seq), stored.names.get(seq)
     text = text if seq in stored.searched else None
     if derived is None:
@@ -638,11 +650,11 @@ def _compare(row: Row, derived: Derived | None, stored: _Stored) -> str | None:
         return None if nothing else "has columns, and no payload that they could be derived from"
     if columns is None:
         return "has no columns beside it, so that no list shows it"
-    wanted = astuple(derived.columns)
-    if columns[2:] != wanted or columns[1] != at:
-        pairs = zip(ALL_COLUMNS, (seq, at, *wanted), columns, strict=True)
-        name, value, other = next(trio for trio in pairs if trio[1] != trio[2])
-        return f"is listed with {name} {_show(other)}, and its payload says {_show(value)}"
+    wanted = (seq, at, *astuple(derived.columns))
+    if columns != wanted:
+        for name, value, stored_value in zip(ALL_COLUMNS, wanted, columns, strict=True):
+            if stored_value != value:
+                return f"is listed with {name} {_show(stored_value)}, and its payload says {_show(value)}"
     if seq in stored.searched and (seq, text) != (write_search_text(seq, derived) or (seq, None)):
         return "is searched by another text than its payload has"
     if (names or derived.names) and sorted(derived.names) != sorted(names or ()):

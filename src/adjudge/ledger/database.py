@@ -87,20 +87,20 @@ class EngineStatements:
 
     def fetch(self, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
         """As ``Statements`` says."""
-        rows = self._connection.exec_driver_sql(self._mark(statement), tuple(values) or None)
+        rows = self._connection.exec_driver_sql(self._write_marks(statement), tuple(values) or None)
         return [tuple(row) for row in rows]
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Values]) -> None:
         """As ``Statements`` says."""
         if rows:
-            statement = self._mark(_write_insert(table, columns))
+            statement = self._write_marks(_write_insert(table, columns))
             self._connection.exec_driver_sql(statement, [tuple(row) for row in rows])
 
     def execute(self, statement: str, values: Values = ()) -> None:
         """As ``Statements`` says."""
-        self._connection.exec_driver_sql(self._mark(statement), tuple(values) or None)
+        self._connection.exec_driver_sql(self._write_marks(statement), tuple(values) or None)
 
-    def _mark(self, statement: str) -> str:
+    def _write_marks(self, statement: str) -> str:
         # psycopg writes a value's mark otherwise. No statement of ours has either character in a text.
         return statement if self.is_file else statement.replace("?", "%s")
 
@@ -167,7 +167,10 @@ def read_address(url: str | os.PathLike[str]) -> Address:
 
 
 def _find_path(url: str | os.PathLike[str]) -> str | None:
-    """The path of a file that is given as one, else ``None``: a ``Path``, and a text that is no address."""
+    """The path of a file that is given as one, else ``None``: a ``Path``, and a text that is no address.
+
+    Raises ``UsageError`` for what is no text and no path.
+    """
     if isinstance(url, str):
         return None if _SCHEME.match(url) or not url.strip() else url
     try:
@@ -286,7 +289,10 @@ class Database:
             raise UsageError(f"the ledger {self.name} cannot be read: {reason}; name another file") from None
 
     def create_file(self) -> None:
-        """Begin the file of a ledger in SQLite, unless it is there."""
+        """Begin the file of a ledger in SQLite, unless it is there.
+
+        Raises ``UsageError`` where it cannot be written.
+        """
         if self.file is None:
             return
         try:
@@ -364,7 +370,10 @@ class Database:
             engine.dispose()
 
     def _make_engine(self) -> Engine:
-        """Make the engine of a file, of a database in memory, or of a server."""
+        """Make the engine of a file, of a database in memory, or of a server.
+
+        Raises ``UsageError`` where the package for a server is not installed.
+        """
         from sqlalchemy import QueuePool, create_engine, event
 
         if self.file is not None:

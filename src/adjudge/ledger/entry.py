@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from hashlib import sha256
 from json.encoder import encode_basestring as write_string
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from adjudge.errors import UsageError
 from adjudge.formats.text import clean
@@ -67,13 +67,25 @@ COLUMNS = ("seq", "id", "at", "kind", "subject", "payload", "payload_hash", "pre
 Row = tuple[int, str, str, str, str, bytes | None, str, str, str, str | None]
 """A stored entry, in the order of ``COLUMNS``: verification reads millions, and a tuple is what a driver hands over."""
 
+SEQ: Final = 0
+"""The place of the column ``seq`` in a ``Row``; below are those of other columns that are read alone."""
+AT: Final = 2
+KIND: Final = 3
+SUBJECT: Final = 4
+PAYLOAD: Final = 5
+PAYLOAD_HASH: Final = 6
+HASH: Final = 8
+
 
 NO_PREV = "0" * 64
 """The value that the genesis entry has in place of the hash before it."""
 
 
 def format_time(moment: datetime) -> str:
-    """A moment as entries hold it: UTC, with six decimals always, so that texts sort as moments do."""
+    """A moment as entries hold it: UTC, with six decimals always, so that texts sort as moments do.
+
+    Raises ``UsageError`` for a time without a zone.
+    """
     if moment.tzinfo is None:
         raise UsageError(f"a time needs a zone, got {moment.isoformat()}; use datetime.now(timezone.utc)")
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -117,7 +129,7 @@ class Head:
         """A head from ``SEQ:HASH`` or from the JSON of ``to_dict``; raises ``UsageError`` for anything else."""
         stripped = text.strip()
         try:
-            data = json.loads(stripped) if stripped.startswith("{") else _split(stripped)
+            data = json.loads(stripped) if stripped.startswith("{") else _split_head(stripped)
             seq, digest = data["seq"], data["hash"]
             if type(seq) is int and seq > 0 and len(digest) == 64 and int(digest, 16) >= 0:
                 return cls(seq=seq, hash=digest)
@@ -127,7 +139,8 @@ class Head:
         raise UsageError(f"a head is SEQ:HASH, or the JSON that `adjudge ledger head --json` writes; got {shown}")
 
 
-def _split(text: str) -> dict[str, Any]:
+def _split_head(text: str) -> dict[str, Any]:
+    """Split ``SEQ:HASH`` into its members. Raises ``ValueError`` for anything else."""
     seq, _, digest = text.partition(":")
     return {"seq": int(seq), "hash": digest}
 
@@ -171,5 +184,5 @@ def read_entry(row: Row) -> Entry:
         values["at"] = datetime.fromisoformat(values["at"])
         values["payload"] = None if values["payload"] is None else dict(json.loads(values["payload"]))
     except (RecursionError, TypeError, ValueError):
-        raise UsageError(f"entry {row[0]} of the ledger cannot be read; `adjudge ledger verify` says why") from None
+        raise UsageError(f"entry {row[SEQ]} of the ledger cannot be read; `adjudge ledger verify` says why") from None
     return Entry(**values)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from adjudge.errors import LedgerError, UsageError
 from adjudge.formats.files import open_regular
 from adjudge.formats.text import clean
-from adjudge.ledger.entry import COLUMNS, SCHEMA, Head, Row
+from adjudge.ledger.entry import COLUMNS, HASH, PAYLOAD, SCHEMA, SEQ, Head, Row
 from adjudge.ledger.payload import MOST_BYTES
 from adjudge.ledger.signature import find_check, open_check
 from adjudge.ledger.verification import Chain, Verification, hand_on
@@ -48,7 +48,7 @@ def write_export(store: Streams, path: str | os.PathLike[str]) -> Head:
         with os.fdopen(descriptor, "wb") as file:
             for row in store.stream():
                 values: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
-                values["payload"] = raw(_ERASED if row[5] is None else row[5])
+                values["payload"] = raw(_ERASED if row[PAYLOAD] is None else row[PAYLOAD])
                 file.write(encode(line(schema=SCHEMA, **values)) + b"\n")
             file.flush()
             os.fsync(file.fileno())
@@ -60,7 +60,7 @@ def write_export(store: Streams, path: str | os.PathLike[str]) -> Head:
     if row is None:
         Path(path).unlink(missing_ok=True)
         raise LedgerError("the ledger has lost its entries; there is nothing to export")
-    return Head(seq=row[0], hash=row[8])
+    return Head(seq=row[SEQ], hash=row[HASH])
 
 
 def refuse_export(path: str | os.PathLike[str], error: OSError) -> UsageError:
@@ -97,7 +97,10 @@ def verify_export(
 
 
 def read_head(head: Head | str | os.PathLike[str] | None) -> Head | None:
-    """A pinned head: the value itself, its text, or a file that holds it."""
+    """A pinned head: the value itself, its text, or a file that holds it.
+
+    Raises ``UsageError`` where it is none of them.
+    """
     if head is None or isinstance(head, Head):
         return head
     if isinstance(head, str) and not head.strip():

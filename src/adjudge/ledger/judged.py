@@ -1,4 +1,7 @@
-"""The content that was judged, as a gate or a server hands it to a ledger that keeps it."""
+"""The content that was judged, as a gate or a server hands it to a ledger that keeps it.
+
+Which texts are kept is decided in ``payload.py`` (``choose_keep``).
+"""
 
 from __future__ import annotations
 

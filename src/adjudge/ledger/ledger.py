@@ -1,4 +1,8 @@
-"""The ledger: an append-only record of what was decided, in which any change shows."""
+"""The ledger: an append-only record of what was decided, in which any change shows.
+
+What is kept of a value is decided in ``payload.py`` (``make_draft``), what makes a chain valid in ``verification.py``
+(``Chain``), and how many entries one commit takes in ``writer.py``.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from adjudge.errors import Argument, LedgerError, UsageError
 from adjudge.formats.arguments import check_choice, check_whole_number
 from adjudge.formats.invisible import explain_doubtful_name
 from adjudge.ledger.database import DamagedError
-from adjudge.ledger.entry import Entry, Head, Row, format_time, read_entry
+from adjudge.ledger.entry import SEQ, Entry, Head, Row, format_time, read_entry
 from adjudge.ledger.export import read_head, write_export
 from adjudge.ledger.payload import Draft, StoreContent, check_text, choose_keep, keep_judged, make_draft
 from adjudge.ledger.signature import find_check, mark_document, open_check, open_signer
@@ -246,7 +250,7 @@ class Ledger:
         while rows := await asyncio.to_thread(self._find_store().fetch, after=after, **wanted):
             for row in rows:
                 yield read_entry(row)
-            after = rows[-1][0]
+            after = rows[-1][SEQ]
             if len(rows) < PAGE:
                 return
 
@@ -254,7 +258,7 @@ class Ledger:
         """Return one entry by its place. Raises ``UsageError`` if there is none."""
         check_place(seq)
         rows = await asyncio.to_thread(self._find_store().fetch, after=seq - 1, count=1)
-        if not rows or rows[0][0] != seq:
+        if not rows or rows[0][SEQ] != seq:
             raise explain_missing(seq)
         return read_entry(rows[0])
 

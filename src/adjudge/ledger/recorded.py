@@ -1,6 +1,8 @@
 """Decisions and results of the ledger in short, as lists show them.
 
 A ledger is written by programs too, so an entry may say anything: what is none of ours becomes no row.
+
+Which of them a list has is decided in ``server/recorded.py`` (``list_results``).
 """
 
 from __future__ import annotations

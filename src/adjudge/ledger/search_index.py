@@ -7,6 +7,8 @@ It is written in the transaction of the entry. A ledger that has entries from be
 each in a transaction of its own, so that it is resumed wherever it was left. One row says which entries it has: those
 of the places from ``since`` to ``last``. A writer that finds other entries behind ``last``, of a version without the
 index, begins it anew, and replaces what is there.
+
+What a query means, and in which form texts are compared, is decided in ``search_text.py`` (``read_query``, ``fold``).
 """
 
 from __future__ import annotations

@@ -55,9 +55,10 @@ class SearchQuery:
 
     def list_patterns(self) -> list[tuple[str, ...]]:
         """List what else a match has to have: parts that follow each other in this order, with anything between."""
-        ends = {"link": (_MARKS["link"], _MARKS["title"]), "title": (_MARKS["title"], "")}
+        before = {"link": _MARKS["link"], "title": _MARKS["title"]}
+        behind = {"link": _MARKS["title"], "title": ""}
         loose = [(key, value) for key, value in self.filters if key not in _EXACT]
-        return [(ends[key][0], value, ends[key][1]) for key, value in loose]
+        return [(before[key], value, behind[key]) for key, value in loose]
 
 
 def write_part(key: str, value: str) -> str:
@@ -68,7 +69,7 @@ def write_part(key: str, value: str) -> str:
     return f"{_MARKS[key]}{value}{_MARKS[following]}"
 
 
-_TERM = re.compile(rf'(?:({"|".join(_MARKS)}):)?(?:"([^"]*)"|(\S+))', re.IGNORECASE)
+_TERM = re.compile(rf'(?:(?P<key>{"|".join(_MARKS)}):)?(?:"(?P<quoted>[^"]*)"|(?P<word>\S+))', re.IGNORECASE)
 
 
 def read_query(text: str) -> SearchQuery:
@@ -81,7 +82,7 @@ def read_query(text: str) -> SearchQuery:
     words: dict[str, None] = {}
     filters: dict[tuple[str, str], None] = {}
     for term in _TERM.finditer(storable.replace("\0", " ")):
-        key, value = term[1], fold(term[2] if term[2] is not None else term[3])
+        key, value = term["key"], fold(term["quoted"] if term["quoted"] is not None else term["word"])
         if key is None:
             value = value.removeprefix("sha256:")
         if not value:

@@ -45,7 +45,7 @@ def create_signing_key(path: str | os.PathLike[str]) -> str:
     Args:
         path: The file that the private key is written to; it must not exist.
     """
-    ed25519, serialization = _load()
+    ed25519, serialization = _load_cryptography()
     key = ed25519.Ed25519PrivateKey.generate()
     form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     written: bytes = key.private_bytes(serialization.Encoding.PEM, *form)
@@ -60,7 +60,7 @@ def create_signing_key(path: str | os.PathLike[str]) -> str:
 
 def open_signer(key: PrivateKey) -> Signer:
     """A signer of a private key: the path of a PEM file, its bytes, 32 raw bytes, or cryptography's own object."""
-    ed25519, serialization = _load()
+    ed25519, serialization = _load_cryptography()
     loaded: Any = _read_file(key, _MAKE) if isinstance(key, str | os.PathLike) else key
     if isinstance(loaded, bytes):
         try:
@@ -109,7 +109,7 @@ def mark_document(schema: str, digest: str) -> bytes:
 def find_check(public_key: str) -> SignatureCheck | None:
     """A check with the key that a ledger itself names; ``None`` where cryptography is not installed."""
     try:
-        _load()
+        _load_cryptography()
     except UsageError:
         return None
     try:
@@ -124,8 +124,11 @@ def is_public_key(key: str) -> bool:
 
 
 def _read_public(key: PublicKey) -> Ed25519PublicKey:
-    """Read a public key from its digits, a PEM file, bytes, or a key object."""
-    ed25519, serialization = _load()
+    """Read a public key from its digits, a PEM file, bytes, or a key object.
+
+    Raises ``UsageError`` for anything else.
+    """
+    ed25519, serialization = _load_cryptography()
     loaded: Any = key
     if isinstance(key, str) and is_public_key(key):
         loaded = bytes.fromhex(key)
@@ -159,7 +162,8 @@ def _render_public(key: Ed25519PublicKey) -> str:
     return key.public_bytes_raw().hex()
 
 
-def _load() -> tuple[Any, Any]:
+def _load_cryptography() -> tuple[Any, Any]:
+    """Load the modules ``ed25519`` and ``serialization``. Raises ``UsageError`` without the package."""
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519

@@ -36,7 +36,19 @@ from adjudge.ledger.columns import (
     write_search_text,
 )
 from adjudge.ledger.database import BUSY_SECONDS, DamagedError, Database, EngineStatements, Statements
-from adjudge.ledger.entry import COLUMNS, LEDGER_SCHEMA, NO_PREV, Head, Row, format_time, hash_entry, signed_bytes
+from adjudge.ledger.entry import (
+    COLUMNS,
+    HASH,
+    LEDGER_SCHEMA,
+    NO_PREV,
+    PAYLOAD,
+    SEQ,
+    Head,
+    Row,
+    format_time,
+    hash_entry,
+    signed_bytes,
+)
 from adjudge.ledger.payload import Draft, write_draft
 from adjudge.ledger.revision import VERSION_TABLE, check_revision, write_revision
 from adjudge.ledger.search_index import (
@@ -187,7 +199,7 @@ class Store:
                 self._check_columns()
             while rows := list_rows(statements, after=last):
                 yield from rows
-                last = rows[-1][0]
+                last = rows[-1][SEQ]
                 problem = find_difference(statements, rows, self._tables) if compares else None
                 if problem is not None and on_difference is not None:
                     on_difference(*problem)
@@ -246,7 +258,7 @@ class Store:
             if missing is not None:
                 first, last = missing
                 rows = list_rows(statements, after=first - 1, count=last - first + 1)
-                texts = [text for row in rows if (text := write_search_text(row[0], derive(row))) is not None]
+                texts = [text for row in rows if (text := write_search_text(row[SEQ], derive(row))) is not None]
                 replace_texts(statements, first, last, texts)
         self._is_searched = missing is None
         return not self._is_searched
@@ -357,14 +369,14 @@ class Store:
         at = format_time(datetime.now(UTC))  # one for all: they become part of the ledger at the same moment
         for place, draft in enumerate(drafts, start=seq + 1):
             rows.append(self._make_entry_row(place, at, prev, draft))
-            prev = rows[-1][8]
+            prev = rows[-1][HASH]
         statements.insert(TABLE, COLUMNS, rows)
-        derived = [(row[0], at, derive_draft(draft)) for row, draft in zip(rows, drafts, strict=True)]
+        derived = [(row[SEQ], at, derive_draft(draft)) for row, draft in zip(rows, drafts, strict=True)]
         insert_columns(statements, derived)
         texts = [text for seq, _, one in derived if (text := write_search_text(seq, one)) is not None]
-        if not append_texts(statements, seq + 1, rows[-1][0], texts):
+        if not append_texts(statements, seq + 1, rows[-1][SEQ], texts):
             self._is_searched = False
-        return [row[0] for row in rows]
+        return [row[SEQ] for row in rows]
 
     def _make_entry_row(self, seq: int, at: str, prev: str, draft: Draft) -> Row:
         ident = make_id()
@@ -409,7 +421,8 @@ class Store:
         self._check_revision(statements)
         self._check_columns()
         if SEARCH_STATE not in self._tables:
-            create_index(statements, _find_last(statements)[0])
+            last_seq, _ = _find_last(statements)
+            create_index(statements, last_seq)
             self._tables = list_tables(statements)
         self._is_searched = False  # until extend_search has looked
 
@@ -435,12 +448,14 @@ class Store:
     def _check_genesis(self, statements: Statements) -> None:
         """Raise for a ledger that has lost its genesis entry, is of another schema, or is signed with another key."""
         rows = list_rows(statements, count=1)
-        if not rows or rows[0][0] != 1 or rows[0][5] is None:
+        genesis = rows[0] if rows else None
+        payload = None if genesis is None or genesis[SEQ] != 1 else genesis[PAYLOAD]
+        if payload is None:
             raise LedgerError(f"the ledger {self.name} has lost its genesis entry; restore it, or begin another")
         import json
 
         try:
-            data = json.loads(rows[0][5])
+            data = json.loads(payload)
             schema, named = data["schema"], data["public_key"]
         except (KeyError, TypeError, ValueError, RecursionError):
             schema = named = None
@@ -488,9 +503,12 @@ class Transaction:
 def _erase(
     statements: Statements, insert: Callable[[Sequence[Draft]], list[int]], seq: int, record: Mapping[str, Any]
 ) -> int:
-    """Erase the payload of an entry and record that, in the transaction that is under way; the record's place."""
+    """Erase the payload of an entry and record that, in the transaction that is under way; the record's place.
+
+    Raises ``UsageError`` for an entry that is not there, has no payload any more, or holds nothing of what was judged.
+    """
     rows = list_rows(statements, after=seq - 1, count=1)
-    if not rows or rows[0][0] != seq:
+    if not rows or rows[0][SEQ] != seq:
         raise explain_missing(seq)
     _, ident, _, kind, _, payload, payload_hash = rows[0][:7]
     if kind in ("genesis", "erasure"):
@@ -505,7 +523,10 @@ def _erase(
 
 
 def _copy_file(source: Any, path: str | os.PathLike[str]) -> None:
-    """Copy a database that is in use, as it is at one moment, to a new file for its owner alone."""
+    """Copy a database that is in use, as it is at one moment, to a new file for its owner alone.
+
+    Raises ``UsageError`` where the file is there already or cannot be made, and ``LedgerError`` where copying fails.
+    """
     shown = show(os.fspath(path))
     try:
         create_private(path, new=True)
@@ -582,8 +603,9 @@ _LAST = f"SELECT seq, hash FROM {TABLE} ORDER BY seq DESC LIMIT 1"  # noqa: S608
 
 def _find_last(statements: Statements) -> tuple[int, str]:
     """Find the place and the hash of the last entry; 0 and ``NO_PREV`` in an empty ledger."""
-    rows = statements.fetch(_LAST)
-    return (rows[0][0], rows[0][1]) if rows else (0, NO_PREV)
+    for seq, last_hash in statements.fetch(_LAST):
+        return seq, last_hash
+    return 0, NO_PREV
 
 
 _ROWS = f"SELECT {', '.join(f'e.{name}' for name in COLUMNS)} FROM {TABLE} e"  # noqa: S608 - the names are ours

@@ -1,4 +1,7 @@
-"""Upgrading a ledger's database to the revision of this version, with Alembic."""
+"""Upgrading a ledger's database to the revision of this version, with Alembic.
+
+Whether a database needs it is decided in ``revision.py`` (``check_revision``).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.text import show
 from adjudge.ledger.columns import derive, insert_columns, make_column_tables, write_search_text
 from adjudge.ledger.database import EngineStatements
+from adjudge.ledger.entry import AT, SEQ
 from adjudge.ledger.revision import FIRST, REVISION, VERSION_TABLE, read_revision
 from adjudge.ledger.search_index import append_texts, create_index
 from adjudge.ledger.store import list_rows, list_tables
@@ -71,8 +75,8 @@ def rebuild_columns(connection: Connection) -> None:
     create_index(statements, 0)
     after = 0
     while rows := list_rows(statements, after=after):
-        derived = [(row[0], row[2], derive(row)) for row in rows]
+        derived = [(row[SEQ], row[AT], derive(row)) for row in rows]
         insert_columns(statements, derived)
         texts = [text for seq, _, one in derived if (text := write_search_text(seq, one)) is not None]
-        append_texts(statements, after + 1, rows[-1][0], texts)
-        after = rows[-1][0]
+        append_texts(statements, after + 1, rows[-1][SEQ], texts)
+        after = rows[-1][SEQ]

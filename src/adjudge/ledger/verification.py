@@ -11,7 +11,17 @@ from typing import Any, Literal, Self
 
 from adjudge.errors import UsageError
 from adjudge.formats.text import clean
-from adjudge.ledger.entry import LEDGER_SCHEMA, NO_PREV, Head, Row, hash_entry, signed_bytes
+from adjudge.ledger.entry import (
+    HASH,
+    LEDGER_SCHEMA,
+    NO_PREV,
+    PAYLOAD_HASH,
+    SEQ,
+    Head,
+    Row,
+    hash_entry,
+    signed_bytes,
+)
 
 Code = Literal[
     "empty",
@@ -152,12 +162,12 @@ class Chain:
         for row in rows:
             try:
                 problem = self._check_row(row)
-                self._hashes.append(_shorten(row[6]))
+                self._hashes.append(_shorten(row[PAYLOAD_HASH]))
             except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
                 problem = "unreadable", "holds what no ledger of ours has written"
             if problem is not None:
                 return self._make_verification(problem, self.seq + 1)
-            self.seq, self.hash = row[0], row[8]
+            self.seq, self.hash = row[SEQ], row[HASH]
         return self.finish()
 
     def break_off(self, cause: str) -> Verification:

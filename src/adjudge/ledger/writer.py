@@ -58,7 +58,7 @@ class LedgerWriter:
         self._wakes: Wakes = SimpleQueue()
         # A daemon: a program that ends does not wait, and an append that has not returned was promised to nobody.
         self._thread = threading.Thread(
-            target=_run, args=(self._jobs, self._wakes, store), name="adjudge-ledger", daemon=True
+            target=_write_jobs, args=(self._jobs, self._wakes, store), name="adjudge-ledger", daemon=True
         )
         self._thread.start()
 
@@ -80,7 +80,8 @@ class LedgerWriter:
         self._thread.join()
 
 
-def _run(jobs: Jobs, wakes: Wakes, store: Store) -> None:
+def _write_jobs(jobs: Jobs, wakes: Wakes, store: Store) -> None:
+    """Write what is handed in, in the thread of a ledger, until it is let go."""
     several, goes_on = False, True
     while goes_on:
         goes_on = wakes.get()
@@ -138,31 +139,33 @@ def _carry_out(store: Store, jobs: Sequence[Job]) -> None:
             continue
         _write(store, together)
         together = []
-        _do(job)
+        _run_function(job)
     _write(store, together)
 
 
 def _write(store: Store, jobs: list[Job]) -> None:
+    """Write the drafts of some jobs in one commit, and hand their places, or what was raised, to who waits."""
     if not jobs:
         return
     try:
         places = store.append([job.work for job in jobs if isinstance(job.work, Draft)])
     except _ANYTHING as error:
-        resolve_futures((job.future, None, _again(error)) for job in jobs)
+        resolve_futures((job.future, None, _make_own_error(error)) for job in jobs)
         return
     resolve_futures((job.future, place, None) for job, place in zip(jobs, places, strict=True))
 
 
-def _do(job: Job) -> None:
+def _run_function(job: Job) -> None:
+    """Call the function that a job hands in, and hand its result, or what it raises, to who waits."""
     assert callable(job.work)  # noqa: S101 - for the type checker: there is no third kind
     try:
         resolve_futures([(job.future, job.work(), None)])
     except _ANYTHING as error:
-        resolve_futures([(job.future, None, _raisable(error))])
+        resolve_futures([(job.future, None, _make_raisable(error))])
 
 
-def _raisable(error: BaseException) -> Exception:
-    """Return the exception for whoever waits.
+def _make_raisable(error: BaseException) -> Exception:
+    """Make the exception for whoever waits.
 
     A redaction that ends its program must end neither this thread nor theirs.
 
@@ -173,8 +176,8 @@ def _raisable(error: BaseException) -> Exception:
     return LedgerError(f"nothing was recorded: {type(error).__name__} was raised")
 
 
-def _again(error: BaseException) -> Exception:
-    """An exception of its own for each who waits: raising one many times would mix up their tracebacks."""
+def _make_own_error(error: BaseException) -> Exception:
+    """Make an exception of its own for each who waits: raising one many times would mix up their tracebacks."""
     from adjudge.errors import AdjudgeError
 
     return type(error)(str(error)) if isinstance(error, AdjudgeError) else LedgerError(f"nothing was recorded: {error}")

@@ -1,4 +1,7 @@
-"""The tools of an MCP server on the client's side: called as a guard allows, and only as they were when pinned."""
+"""The tools of an MCP server on the client's side: called as a guard allows, and only as they were when pinned.
+
+What counts as a change of what was pinned is decided in ``pins.py`` (``Pins``).
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,7 @@ def _find_source(server: object) -> str | None:
 async def _list_all(
     client: Client, request: type[ListToolsRequest | ListPromptsRequest], member: str
 ) -> list[Mapping[str, Any]]:
-    """List what a server has, page by page."""
+    """List what a server has, page by page. Raises ``MCPError`` for one that does not end or cannot be read."""
     values: list[Mapping[str, Any]] = []
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
@@ -147,7 +150,7 @@ class GuardedClient:
 
         Raises ``MCPError`` if the server cannot be read.
         """
-        offered = await self._read()
+        offered = await self._read_offer()
         if offered is None:
             raise MCPError(INVALID_REQUEST, _UNREADABLE)
         if not self._is_same_server(offered):
@@ -184,9 +187,10 @@ class GuardedClient:
         verdict = await self._guard.check(call, task=task)
         if not verdict:
             return refuse(verdict.message, {CALL_META: call.call_id} if verdict.kind == "pending" else None)
-        return await self._call(call, plain)
+        return await self._call_tool(call, plain)
 
-    async def _call(self, call: ToolCall, arguments: dict[str, Any]) -> CallToolResult:
+    async def _call_tool(self, call: ToolCall, arguments: dict[str, Any]) -> CallToolResult:
+        """Call a tool, and return its result if the agent may read it."""
         try:
             result = await self._client.call_tool(call.tool, arguments)
         except MCPError as error:
@@ -200,7 +204,7 @@ class GuardedClient:
 
     async def _find_problem(self, name: str, arguments: Mapping[str, Any]) -> str | None:
         """Return why a tool must not be called, before the guard is asked."""
-        offered = await self._read()
+        offered = await self._read_offer()
         if offered is None:
             return _NOT_CALLED
         tool = offered.find_tool(name)
@@ -208,7 +212,7 @@ class GuardedClient:
             return _CHANGED
         return _UNKNOWN if list_unknown_arguments(tool, arguments) else None
 
-    async def _read(self) -> Pins | None:
+    async def _read_offer(self) -> Pins | None:
         """Read what the server offers now; ``None`` if it cannot be read."""
         try:
             return await read_pins(self._client, source=self._source or "")

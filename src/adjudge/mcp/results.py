@@ -1,4 +1,7 @@
-"""The results of a tool of MCP, and the texts of its server about it, before the agent reads them."""
+"""The results of a tool of MCP, and the texts of its server about it, before the agent reads them.
+
+Whether a text may reach the agent is decided in ``guards/tool_guard/guard.py`` (``ToolGuard``).
+"""
 
 from __future__ import annotations
 

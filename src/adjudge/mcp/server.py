@@ -2,6 +2,9 @@
 
 A refused call is answered with a result that the model reads. A call that waits for people is held: a client of
 protocol 2026-07-28 is asked to send it again, and an older one is told how to.
+
+Whether a call runs is decided in ``guards/tool_guard/guard.py`` (``ToolGuard``), and how a held one is found again in
+``guards/repeated_request.py`` (``find_repeated``).
 """
 
 from __future__ import annotations
@@ -463,14 +466,14 @@ class GateMiddleware:
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Answer a request or pass it on."""
         if ctx.method == "tools/call":
-            return _finish(await self._call(ctx, call_next), ctx)
+            return _finish(await self._call_tool(ctx, call_next), ctx)
         if ctx.method == "tools/list":
-            return await self._list(ctx, call_next)
+            return await self._list_tools(ctx, call_next)
         if ctx.method in {"prompts/get", "resources/read"}:
-            return await self._read(ctx, call_next)
+            return await self._read_text(ctx, call_next)
         return await call_next(ctx)
 
-    async def _call(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    async def _call_tool(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Check a call before its tool runs, or go on with a tool that has asked the client something."""
         raw = dict(ctx.params or {})
         try:
@@ -497,13 +500,13 @@ class GateMiddleware:
             return refuse(_NO_ROUND)
         return await self._checkpoint.run(kept.call, arguments, run(kept.state), is_approved=kept.is_approved)
 
-    async def _list(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    async def _list_tools(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Leave out the tools whose descriptions may not reach the agent."""
         dumped = dump(await call_next(ctx))
         return {**dumped, "tools": await self._descriptions.select(dumped.get("tools", []))}
 
-    async def _read(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Return a prompt or a resource if it may reach the agent."""
+    async def _read_text(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Return a prompt or a resource if it may reach the agent. Raises ``MCPError`` where it may not."""
         client = self._checkpoint.find_client(ctx)
         if client is None:
             raise MCPError(INVALID_REQUEST, WITHHELD)

@@ -1,4 +1,8 @@
-"""Accounts of people: a name, a password as argon2id, and what the account may do."""
+"""Accounts of people: a name, a password as argon2id, and what the account may do.
+
+What an account may do is decided in ``permissions.py`` (``Permissions``), how long a session of it lasts in
+``sessions.py``, and how often a sign-in may fail in ``limits.py`` (``SignInThrottle``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The application: everything that ``adjudge serve`` answers."""
+"""The application: everything that ``adjudge serve`` answers.
+
+What is checked around every request is decided in ``protection.py`` (``RequestProtection``), who asks in ``caller.py``
+(``identify_caller``), and what they may in ``permissions.py`` (``Permissions``).
+"""
 
 from __future__ import annotations
 

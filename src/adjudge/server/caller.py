@@ -1,4 +1,7 @@
-"""The caller of a request: an API key, a person who is signed in, or, if allowed, anybody on this machine."""
+"""The caller of a request: an API key, a person who is signed in, or, if allowed, anybody on this machine.
+
+What a caller may do is decided in ``permissions.py`` (``Permissions``).
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from adjudge.ledger.columns import find_columns, make_column_tables
-from adjudge.ledger.entry import Entry, read_entry
+from adjudge.ledger.entry import PAYLOAD, Entry, read_entry
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import can_store
 from adjudge.ledger.store import make_table
@@ -27,7 +27,7 @@ async def find_decision_or_result(ledger: Ledger, ident: str) -> Entry | None:
 
     def fetch(connection: Connection) -> Entry | None:
         row = connection.execute(statement).one_or_none()
-        return None if row is None else _read(row)
+        return None if row is None else _read_row(row)
 
     return await ledger.look(fetch, tables=make_column_tables())
 
@@ -38,7 +38,7 @@ async def read_closed(ledger: Ledger, subjects: Collection[str]) -> Mapping[str,
     statement = table.select().where(table.c.kind == "approval.closed", table.c.subject.in_(sorted(subjects)))
 
     def fetch(connection: Connection) -> dict[str, tuple[str, ...]]:
-        payloads = [_read(row).payload or {} for row in connection.execute(statement)]
+        payloads = [_read_row(row).payload or {} for row in connection.execute(statement)]
         return {str(payload.get("approval")): _list_people(payload) for payload in payloads}
 
     return await ledger.look(fetch, tables=table.metadata) or {}
@@ -57,7 +57,8 @@ def _list_people(payload: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(name for name in names if isinstance(name, str))
 
 
-def _read(row: Row[tuple[object, ...]]) -> Entry:
+def _read_row(row: Row[tuple[object, ...]]) -> Entry:
     values = list(row)
-    values[5] = None if values[5] is None else bytes(values[5])  # type: ignore[call-overload] - PostgreSQL's is a view
+    # PostgreSQL's is a view of memory.
+    values[PAYLOAD] = None if values[PAYLOAD] is None else bytes(values[PAYLOAD])  # type: ignore[call-overload]
     return read_entry(tuple(values))  # type: ignore[arg-type]

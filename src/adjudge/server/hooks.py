@@ -43,13 +43,14 @@ class ServerHooks:
 
     def find_guard(self) -> CallGuard:
         """Find the guard for programs; raises ``Problem`` (503) where ``mode = "observe"`` has ended."""
-        return self._find("program", self._maker.make_guard)
+        return self._open_guard("program", self._maker.make_guard)
 
     def find_hook(self, harness: Harness, *, is_local: bool) -> HookGuard:
         """Find the guard of a harness, whose files are read only where it is on this machine; raises as above."""
-        return self._find((harness, is_local), lambda: self._maker.make_hook(harness, bind_files=is_local))
+        return self._open_guard((harness, is_local), lambda: self._maker.make_hook(harness, bind_files=is_local))
 
-    def _find(self, name: object, make: Callable[[], T]) -> T:
+    def _open_guard(self, name: object, make: Callable[[], T]) -> T:
+        """Open the guard of a name in the running loop, once. Raises ``Problem`` (503) where it cannot be used."""
         try:
             self.settings.check_observing(datetime.now(UTC).date())
             made = self._made.setdefault(asyncio.get_running_loop(), {})

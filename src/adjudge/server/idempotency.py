@@ -70,7 +70,10 @@ def _read_key(request: Request) -> str | None:
 
 
 def _begin_request(connection: Connection, digest: str, body: str, state: ServerState) -> Response | None:
-    """Note that a request is under way, or return the answer to it that is there."""
+    """Note that a request is under way, or return the answer to it that is there.
+
+    Raises ``Problem`` where the key is another request's (422), or the request is under way (409).
+    """
     table, now = find_table(ANSWERS), get_now()
     old = format_time(now - timedelta(seconds=state.settings.idempotency))
     connection.execute(table.delete().where(table.c.created_at < old))

@@ -2,6 +2,8 @@
 
 A key has 256 random bits, so nobody finds one by trying, and a fast hash is right: the slow one of a password would
 take 0.4 s of every request.
+
+What a key may do is decided in ``permissions.py`` (``Permissions``).
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A link opens the page of one request. It neither signs anybody in nor decides anything: the person who opens it needs
 an account, and sends the form of the page. The signature only keeps others from making links that look like ours.
+
+Whether the person who opens it may see the request is decided in ``api/approvals.py`` (``can_see``).
 """
 
 from __future__ import annotations

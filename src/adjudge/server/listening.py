@@ -100,7 +100,10 @@ def remove_socket(path: str | None) -> None:
 
 
 def _remove_old(place: Path) -> None:
-    """Remove the socket of a server that has ended."""
+    """Remove the socket of a server that has ended.
+
+    Raises ``UsageError`` where a server still listens, or the file is no socket.
+    """
     if not place.exists() and not place.is_symlink():
         return
     if not place.is_socket() or place.is_symlink():

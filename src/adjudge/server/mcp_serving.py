@@ -1,4 +1,7 @@
-"""Serving the tools of ``adjudge mcp serve``: to the one client that started it, or over HTTP to whoever has a key."""
+"""Serving the tools of ``adjudge mcp serve``: to the one client that started it, or over HTTP to whoever has a key.
+
+What an agent may ask is decided in ``mcp_tools.py`` (``AgentTools``).
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,8 @@ async def serve_mcp(
     own addresses alone. ``run`` names the client where no key does; by default it is another one each time.
     ``on_ready`` gets the address. Raises ``UsageError`` for a configuration or an address that cannot be used.
     """
-    if run is not None and not (0 < len(run) <= _LONGEST_RUN and run.isascii() and run.isprintable()):
+    is_name = run is None or (0 < len(run) <= _LONGEST_RUN and run.isascii() and run.isprintable())
+    if not is_name:
         raise UsageError(f"run is 1 to {_LONGEST_RUN} printable ASCII characters, got {show(run)}", argument="run")
     configuration = read_config(config)
     settings = read_server(configuration, host=host or "127.0.0.1", port=MCP_PORT if port is None else port)

@@ -1,4 +1,8 @@
-"""Permissions: the scopes of a key or an account, the gates it is limited to, and whose name it acts under."""
+"""Permissions: the scopes of a key or an account, the gates it is limited to, and whose name it acts under.
+
+The scope that an address asks for is given where it is added: ``caller.py`` (``require``), and for a page
+``pages/page.py`` (``add_page``).
+"""
 
 from __future__ import annotations
 

@@ -194,9 +194,8 @@ def _check_host(request: Request, settings: ServerSettings) -> None:
     origin with the server, and without this it could ask and read everything that needs no key.
     """
     path: str = request.scope["path"]
-    if (
-        path in _OPEN_PATHS or is_static(path) or is_unix(request.scope)
-    ):  # the page that says the right address needs its style sheet
+    # The page that says the right address needs its style sheet.
+    if path in _OPEN_PATHS or is_static(path) or is_unix(request.scope):
         return
     hosts = request.headers.getlist("host")
     name = _drop_port(hosts[0]).lower() if len(hosts) == 1 else ""

@@ -227,8 +227,8 @@ async def tally_results(ledger: Ledger, *, gates: Collection[str] | None, since:
     return await ledger.look(fetch, tables=make_column_tables()) or Tallies(by_day={}, by_gate={})
 
 
-def _make_tally(row: Sequence[Any]) -> Tally:
-    day, gate, judge, state, number, cost, priced, unknown = row
+def _make_tally(members: Sequence[Any]) -> Tally:
+    day, gate, judge, state, number, cost, priced, unknown = members
     return Tally(
         day=day, gate=gate, judge=judge, state=state, number=number, cost_usd=cost, priced=priced, unknown=unknown
     )
@@ -242,8 +242,9 @@ def _make_tallies(rows: Sequence[Sequence[Any]]) -> Tallies:
     tallies = []
     for *members, gathered in rows:
         tallies.append(_make_tally(members))
+        day, gate, *_ = members
         durations = json.loads(gathered) if isinstance(gathered, str) else gathered or ()
-        for among in (every, by_day[members[0]], by_gate[members[1]]):
+        for among in (every, by_day[day], by_gate[gate]):
             among.extend(durations)
     return Tallies(
         tallies=tuple(tallies),

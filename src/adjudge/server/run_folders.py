@@ -172,6 +172,15 @@ def _find_wal(store: Path) -> Path:
     return store.with_name(f"{store.name}-wal")
 
 
+@dataclass(frozen=True, slots=True)
+class _CasesLeft:
+    """The cases that were left for a rater of a run when its labels were written last."""
+
+    stamp: tuple[int, ...]
+    """The time at which they were written, as ``_list_started`` reads it."""
+    number: int
+
+
 @dataclass(slots=True, kw_only=True)
 class LabelDesk:
     """The queues of labelling of some runs, each used in a thread of its own.
@@ -183,8 +192,9 @@ class LabelDesk:
     per_case: int = 1
     by_criterion: bool = False
     _open: OrderedDict[str, tuple[ThreadPoolExecutor, list[_OpenQueue]]] = field(default_factory=OrderedDict)
-    _left: dict[tuple[str, str], tuple[tuple[int, ...], int]] = field(default_factory=dict)
-    """By run and rater: when the labels were written, and how many cases were left."""
+    """By run: its thread, and its queue, in a list that is empty until it is opened."""
+    _left: dict[tuple[str, str], _CasesLeft] = field(default_factory=dict)
+    """By run and rater."""
 
     async def use(self, run: str, work: Callable[[LabelQueue], T]) -> T:
         """Run a function on the queue of a run; raises ``Problem`` (404) where there is no such run."""
@@ -215,15 +225,16 @@ class LabelDesk:
         left = 0
         for folder, stamp in await asyncio.to_thread(_list_started, self.folder):
             known = self._left.get((folder, rater))
-            if known is None or known[0] != stamp:
+            if known is None or known.stamp != stamp:
                 try:
-                    known = stamp, await self.use(folder, lambda queue: queue.count_left(rater))
+                    number = await self.use(folder, lambda queue: queue.count_left(rater))
                 except (Problem, UsageError):
-                    known = stamp, 0
+                    number = 0
+                known = _CasesLeft(stamp, number)
                 if len(self._left) >= _MOST_COUNTS:
                     self._left.clear()
                 self._left[folder, rater] = known
-            left += known[1]
+            left += known.number
         return left
 
     async def aclose(self) -> None:

@@ -1,4 +1,7 @@
-"""The runs whose pages are shown: found by name at every look, and the report of each with what people said of it."""
+"""The runs whose pages are shown: found by name at every look, and the report of each with what people said of it.
+
+Which folders are runs is decided in ``run_folders.py`` (``is_run``).
+"""
 
 from __future__ import annotations
 
@@ -59,6 +62,14 @@ class LabelledReport:
     """The reason why the labels are left out, where they are."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A value that was computed of some folders, and the state that their files had then."""
+
+    state: Sequence[object]
+    made: Any
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLibrary:
     """Runs by name. What is computed of them is kept until a file of theirs changes."""
@@ -69,7 +80,7 @@ class RunLibrary:
     """False where nobody said where runs are."""
     writes: bool = True
     """False where nothing may be written into the folders, and no trace of a look is left in them."""
-    _kept: dict[tuple[object, ...], tuple[Sequence[object], Any]] = field(default_factory=dict)
+    _kept: dict[tuple[object, ...], _Kept] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def find(self, name: str) -> Path:
@@ -148,15 +159,18 @@ class RunLibrary:
         state = [_read_state(folder) for folder in folders]
         with self._lock:
             kept = self._kept.get(key)
-        if kept is not None and kept[0] == state:
-            return kept[1]
+        if kept is not None and kept.state == state:
+            made: T = kept.made
+            return made
         made = make()
         if lasts(made):
             with self._lock:
                 # As it is now: making a report records the look, and the next page must not take that for news.
-                self._kept[key] = ([_read_state(folder) for folder in folders], made)
-                alike = [other for other in self._kept if other[0] == key[0]]
-                for oldest in alike[: max(len(alike) - _MOST_KEPT[str(key[0])], 0)]:
+                self._kept[key] = _Kept([_read_state(folder) for folder in folders], made)
+                # The first part of a key says what kind of thing is kept.
+                kind = key[0]
+                alike = [other for other in self._kept if other[0] == kind]
+                for oldest in alike[: max(len(alike) - _MOST_KEPT[str(kind)], 0)]:
                     del self._kept[oldest]
         return made
 

@@ -3,6 +3,8 @@
 Nothing is signed because nothing is in the cookie but 256 random bits; a session that is deleted is over at once.
 
 How long a session lasts is in ``config/server.py``: ``session_idle`` and ``session_lifetime``.
+
+What the person of a session may do is decided in ``permissions.py`` (``Permissions``).
 """
 
 from __future__ import annotations
@@ -86,7 +88,7 @@ async def find_session(ledger: Ledger, ident: str, settings: ServerSettings, *, 
     row = await read(ledger, lambda connection: connection.execute(statement).one_or_none())
     if row is None:
         return None
-    session, now = _read(row), get_now()
+    session, now = _read_session(row), get_now()
     if not _is_current(session, settings, now):
         await end_session(ledger, ident)
         return None
@@ -141,7 +143,7 @@ def _digest(ident: str) -> str:
     return sha256(ident.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _read(row: Any) -> Session:
+def _read_session(row: Any) -> Session:
     return Session(
         account=row.account,
         permissions=read_permissions(row),

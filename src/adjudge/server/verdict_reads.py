@@ -1,4 +1,7 @@
-"""The readers of a run's verdicts: kept beside the ledger, for reading a run must not begin a file of labels in it."""
+"""The readers of a run's verdicts: kept beside the ledger, for reading a run must not begin a file of labels in it.
+
+Which labels count as blind is decided in ``blind_cases.py`` (``note_read``, ``note_earlier``).
+"""
 
 from __future__ import annotations
 

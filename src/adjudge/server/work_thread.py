@@ -30,7 +30,7 @@ class WorkThread:
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run some work there; a cancellation does not wait for it, and reaches it where it next waits."""
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._start()))
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._start_thread()))
 
     async def aclose(self) -> None:
         """Cancel what still runs, and end the thread."""
@@ -40,21 +40,21 @@ class WorkThread:
             return
         try:
             async with asyncio.timeout(2 * GRACE):
-                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_end(), loop))
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_end_tasks(), loop))
         except TimeoutError:
             pass  # it is a daemon: what it computes ends with the process
         loop.call_soon_threadsafe(loop.stop)
         await asyncio.to_thread(thread.join, GRACE)
 
-    def _start(self) -> asyncio.AbstractEventLoop:
+    def _start_thread(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=_run, args=(self._loop,), name="adjudge-work", daemon=True)
+            self._thread = threading.Thread(target=_run_loop, args=(self._loop,), name="adjudge-work", daemon=True)
             self._thread.start()
         return self._loop
 
 
-def _run(loop: asyncio.AbstractEventLoop) -> None:
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
@@ -62,7 +62,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-async def _end() -> None:
+async def _end_tasks() -> None:
     await stop_tasks([task for task in asyncio.all_tasks() if task is not asyncio.current_task()])
     loop = asyncio.get_running_loop()
     await loop.shutdown_asyncgens()

@@ -139,7 +139,7 @@ def _make_lexer(language: str) -> Lexer | None:
 
 # ---------------------------------------------------------------- patches
 
-_HUNK = re.compile(r"@@ -\d+(?:,(\d{1,9}))? \+\d+(?:,(\d{1,9}))? @@")
+_HUNK = re.compile(r"@@ -\d+(?:,(?P<old>\d{1,9}))? \+\d+(?:,(?P<new>\d{1,9}))? @@")
 
 _FILE_HEAD = re.compile(
     r"diff --git |index [0-9a-f]|(?:new|deleted|old) (?:file )?mode |similarity index |rename |copy |Binary files "
@@ -193,20 +193,27 @@ def _list_named(rows: Sequence[str]) -> Iterator[RawPatchLine]:
 
 @dataclass(slots=True)
 class _Hunk:
-    """The lines that a hunk announces, old and new, and those that were read of it."""
+    """The numbers of lines that a hunk announces, old and new, and of those that were read of it."""
 
-    announced: tuple[int, int] = (0, 0)
-    held: tuple[int, int] = (0, 0)
+    announced_old: int = 0
+    announced_new: int = 0
+    held_old: int = 0
+    held_new: int = 0
 
     @property
     def is_open(self) -> bool:
-        return self.held[0] < self.announced[0] or self.held[1] < self.announced[1]
+        """True while it holds fewer lines than it announces."""
+        return self.held_old < self.announced_old or self.held_new < self.announced_new
 
     def add(self, kind: str) -> None:
-        self.held = (self.held[0] + (kind != "plus"), self.held[1] + (kind != "minus"))
+        """Count a line: one that is taken out is old, one that is put in is new, and any other is both."""
+        self.held_old += kind != "plus"
+        self.held_new += kind != "minus"
 
     def list_problems(self) -> Iterator[str]:
-        for announced, held, word in zip(self.announced, self.held, ("old", "new"), strict=True):
+        """Yield what is wrong with the counts: the first that differs."""
+        counts = ((self.announced_old, self.held_old, "old"), (self.announced_new, self.held_new, "new"))
+        for announced, held, word in counts:
             if announced != held:
                 yield f"a part announces {announced:,} {word} lines and holds {held:,}; strict programs refuse it"
                 return
@@ -222,8 +229,7 @@ def _read_unified(rows: Sequence[str]) -> RawPatch:
         if kind in ("head", "file"):
             # What counts wrong is read by some programs in one way, and refused by others.
             problems += hunk.list_problems()
-            begun = _HUNK.match(row)
-            hunk = _Hunk((int(begun[1] or 1), int(begun[2] or 1)) if begun else (0, 0))
+            hunk = _read_hunk(row)
         elif not row.startswith("\\"):
             hunk.add(kind)
         signed = kind not in ("head", "file") and row[:1] in _SIGNS
@@ -232,10 +238,17 @@ def _read_unified(rows: Sequence[str]) -> RawPatch:
     return RawPatch(tuple(lines), tuple(dict.fromkeys([*problems, *hunk.list_problems()])))
 
 
+def _read_hunk(row: str) -> _Hunk:
+    """Read the numbers of lines that a row announces; none where it begins no hunk."""
+    begun = _HUNK.match(row)
+    return _Hunk() if begun is None else _Hunk(int(begun["old"] or 1), int(begun["new"] or 1))
+
+
 def _find_kind(rows: Sequence[str], place: int, hunk: _Hunk, *, after_file: bool) -> PatchLineKind:
     row, following = rows[place], rows[place + 1 : place + 3]
     begins_file = row.startswith("--- ") and following[:1] != [] and following[0].startswith("+++ ")
-    if hunk.is_open and not (begins_file and len(following) == 2 and _HUNK.match(following[1])):
+    begins_file_and_hunk = begins_file and len(following) == 2 and _HUNK.match(following[1]) is not None
+    if hunk.is_open and not begins_file_and_hunk:
         return "head" if _HUNK.match(row) else _SIGNS.get(row[:1], "same")
     if begins_file or (after_file and row.startswith("+++ ")):
         return "file"

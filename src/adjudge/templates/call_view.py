@@ -110,14 +110,14 @@ def make_call_view(
     places, missing = _find_places(content, top, quotations)
     builder = _Builder(
         whole=whole,
-        tool="" if call is None else decode_text(content, call[0]),
+        tool="" if call is None else decode_text(content, call.tool),
         rows_left=_MOST_ROWS_OF_LONG if is_long(content) and not whole else _MOST_ROWS_IN_ALL,
     )
     if call is not None:
-        rows = builder.read_arguments(content, call[1], places)
-        about = builder.list_rows(content, top, places, 1, but=("tool", "arguments"))
+        rows = builder.read_arguments(content, call.arguments, places)
+        about = builder.draw_rows(content, top, places, 1, but=("tool", "arguments"))
     else:
-        rows, about = builder.list_rows(content, top, places, 0), ()
+        rows, about = builder.draw_rows(content, top, places, 0), ()
     return CallView(
         tool=builder.tool,
         summary=_summarise(rows),
@@ -133,7 +133,15 @@ def make_call_view(
     )
 
 
-def _find_call(content: str, top: JsonNode) -> tuple[JsonNode, JsonNode] | None:
+@dataclass(frozen=True, slots=True)
+class _CallNodes:
+    """The tool and the arguments of a call, where they stand in its JSON."""
+
+    tool: JsonNode
+    arguments: JsonNode
+
+
+def _find_call(content: str, top: JsonNode) -> _CallNodes | None:
     """Find the tool and the arguments of a call; ``None`` for an object that is none.
 
     If a name occurs twice, two programs may read different tools, so it is no call, and all members are shown.
@@ -143,7 +151,7 @@ def _find_call(content: str, top: JsonNode) -> tuple[JsonNode, JsonNode] | None:
     tool, arguments = parts.get("tool"), parts.get("arguments")
     if tool is None or tool.kind != "text" or arguments is None or len(parts) != len(names):
         return None
-    return tool, arguments
+    return _CallNodes(tool, arguments)
 
 
 def _find_places(content: str, top: JsonNode, quotations: Sequence[str]) -> tuple[list[QuotedPlace], dict[int, str]]:
@@ -208,13 +216,16 @@ class _Builder:
     def read_arguments(self, content: str, node: JsonNode, places: _Places) -> tuple[ArgumentRow, ...]:
         """Make the rows of a call's arguments; of anything that is no object, one row."""
         if node.kind == "object" and len(node.values) <= _MOST_ROWS_IN_ALL:
-            return self.list_rows(content, node, places, 0)
+            return self.draw_rows(content, node, places, 0)
         return (self._make_argument_row(_Name.of("arguments"), content, node, places, 0),)
 
-    def list_rows(
+    def draw_rows(
         self, text: str, node: JsonNode, places: _Places, depth: int, *, but: Sequence[str] = ()
     ) -> tuple[ArgumentRow, ...]:
-        """Make the rows of an object's members but some, or of a list's values."""
+        """Draw the rows of an object's members but some, or of a list's values.
+
+        They are taken from the rows that are left for the whole call (``rows_left``), and what is left out is noted.
+        """
         is_object = node.kind == "object"
         names = [decode_text(text, name) if is_object else "" for name in (node.names or node.values)]
         times = Counter(names)
@@ -277,7 +288,7 @@ class _Builder:
             return self._make_list(name, text, node, places, depth)
         is_affordable = self._affords(len(node.values), _MOST_ROWS)
         if depth < _MOST_NESTED and is_affordable:
-            return NestedValue(rows=self.list_rows(text, node, places, depth + 1), total=len(node.values)), ()
+            return NestedValue(rows=self.draw_rows(text, node, places, depth + 1), total=len(node.values)), ()
         written = text[node.start : node.end]
         inside = self._claim(clip_places(places, node.start, node.end))
         # As one text where there are too many values: each line of code is a value too.
@@ -332,7 +343,7 @@ class _Builder:
         if raw is not None:
             return self._make_bytes(name, text, places, raw), ()
         patch = read_patch(text) if "\n" in text else None
-        if patch is not None and self._take(name, text) == text:
+        if patch is not None and self._cut_text(name, text) == text:
             return self._make_patch(text, places, patch)
         path = next((self.siblings[word] for word in _PATHS if word in self.siblings), "")
         stated_language = self.siblings.get("language", self.siblings.get("lang", ""))
@@ -340,9 +351,9 @@ class _Builder:
         if language is not None:
             return self._make_code(name, text, places, language), ()
         if is_markdown(name, text, path):
-            shown = self._take(name, text)
+            shown = self._cut_text(name, text)
             source = self._cut(shown, clip_places(places, 0, len(shown)))
-            blocks = render_markdown(text) if shown == text and self._can_parse(text) else ()
+            blocks = render_markdown(text) if shown == text and self._claim_parsing(text) else ()
             rest, lines = len(text) - len(shown), text.count("\n") + 1
             return MarkdownValue(source=source, blocks=blocks, lines=lines, rest=rest), ()
         if "\n" in text or (len(text) > _LONG_LINE and " " in text) or len(text) > _SHORT:
@@ -355,13 +366,13 @@ class _Builder:
         return PlainValue(passages=self._cut(text, places), is_quoted=is_quoted, remark=remark)
 
     def _make_prose(self, name: str, text: str, places: _Places) -> ProseValue:
-        shown = self._take(name, text)
+        shown = self._cut_text(name, text)
         return ProseValue(passages=self._cut(shown, clip_places(places, 0, len(shown))), rest=len(text) - len(shown))
 
     def _make_patch(self, text: str, places: _Places, patch: RawPatch) -> _Read:
         lines = draw_patch(text, patch, places)
         for line in lines:
-            self._note(line.passages)
+            self._note_marked(line.passages)
             self.texts.append("".join(passage.text for passage in line.passages))
         kinds = Counter(line.kind for line in patch.lines)
         files = sum(line.kind == "file" and not text.startswith("--- ", line.start) for line in patch.lines)
@@ -372,10 +383,10 @@ class _Builder:
     def _make_code(self, name: str, text: str, places: _Places, language: str = "") -> CodeValue | ProseValue:
         if text.count("\n") > _MOST_LINES:
             return self._make_prose(name, text, places)
-        shown = self._take(name, text)
-        spans = list_spans(shown, language) if language and self._can_parse(shown) else ()
+        shown = self._cut_text(name, text)
+        spans = list_spans(shown, language) if language and self._claim_parsing(shown) else ()
         passages = cut_passages(shown, clip_places(places, 0, len(shown)), spans)
-        self._note(passages)
+        self._note_marked(passages)
         self.texts += shown.split("\n")
         return CodeValue(language=language, lines=cut_lines(passages), rest=len(text) - len(shown))
 
@@ -396,7 +407,7 @@ class _Builder:
 
     # ------------------------------------------------------------ what is shown, and what is not
 
-    def _take(self, name: str, text: str) -> str:
+    def _cut_text(self, name: str, text: str) -> str:
         """Return as much of a text as is shown, and note what is not."""
         if self.whole or len(text) <= _SHORT:
             return text
@@ -405,8 +416,8 @@ class _Builder:
         self._leave_out(len(text) - len(shown), "character", "characters", name)
         return shown
 
-    def _can_parse(self, text: str) -> bool:
-        """Return whether a lexer or a parser may look at one more text; what it looked at before counts."""
+    def _claim_parsing(self, text: str) -> bool:
+        """Count a text for a lexer or a parser (``parsed_left``), and return whether they may look at it."""
         self.parsed_left -= len(text)
         return self.parsed_left >= 0
 
@@ -421,10 +432,11 @@ class _Builder:
     def _cut(self, text: str, places: _Places) -> tuple[Passage, ...]:
         self.texts.append(text)
         passages = cut_passages(text, places)
-        self._note(passages)
+        self._note_marked(passages)
         return passages
 
-    def _note(self, passages: Sequence[Passage]) -> None:
+    def _note_marked(self, passages: Sequence[Passage]) -> None:
+        """Note the quotations that are marked in some passages."""
         for passage in passages:
             self.marked.update(passage.begins)
 

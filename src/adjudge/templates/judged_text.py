@@ -2,6 +2,8 @@
 
 Task, context and reference may be anything that JSON holds: messages, passages that were found, records, an agent's
 run, or an object of several of these.
+
+What is shown of a transcript is decided in ``transcript_view.py``, and of a call in ``call_view.py``.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ def make_judged_text(
     window = opened.find_window(name, text, begins=begins)
     shower = _Shower(name=name, opened=opened, folds=folds, judged=judged)
     parts = (shower.show_window(text, window),) if window is not None else tuple(shower.list_parts(text, first))
-    unshown = [f"{part} of {_name(name, each)}" for each in parts for part in _list_unshown(each)]
+    unshown = [f"{part} of {_name_part(name, each)}" for each in parts for part in _list_unshown(each)]
     return JudgedText(name=name, parts=parts, length=len(text), unshown_parts=tuple(unshown), window=window)
 
 
@@ -68,7 +70,7 @@ def make_excerpt_view(text: str) -> TranscriptView | None:
     return None if conversation is None else make_transcript_view(conversation, names_unseen=False)
 
 
-def _name(name: str, part: NamedPart) -> str:
+def _name_part(name: str, part: NamedPart) -> str:
     return f"the {name}" + (f", {part.name}" if part.name else "")
 
 

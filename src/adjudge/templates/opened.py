@@ -80,7 +80,8 @@ class Opened:
 
         With everything opened, or with ``begins``, that is the first one.
         """
-        asked = self.part[1] if self.part is not None and self.part[0] == name else int(self.whole or begins)
+        part_name, part_number = self.part or (None, 0)
+        asked = part_number if part_name == name else int(self.whole or begins)
         if not is_long(text) or not asked:
             return None
         count = count_windows(text)
@@ -143,5 +144,7 @@ def _read_range(text: str) -> tuple[int, int, int] | None:
     """Read ``transcript.first-last`` as three numbers; ``None`` for anything else."""
     transcript, _, steps = text.partition(".")
     first, _, last = steps.partition("-")
-    numbers = [part for part in (transcript, first, last or first) if 0 < len(part) < 8 and part.isdecimal()]
-    return (int(numbers[0]), int(numbers[1]), int(numbers[2])) if len(numbers) == 3 else None
+    parts = (transcript, first, last or first)
+    if not all(0 < len(part) < 8 and part.isdecimal() for part in parts):
+        return None
+    return int(transcript), int(first), int(last or first)

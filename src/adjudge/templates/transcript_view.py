@@ -130,9 +130,12 @@ def _list_findings(conversation: Conversation, findings: Sequence[PlacedFinding]
     by_step: dict[int, list[Finding]] = {}
     for placed in findings:
         match = _PLACE.match(placed.place)
-        places = begins[match[1]] if match else ()
-        if match and int(match[2]) < len(places):
-            by_step.setdefault(places[int(match[2])], []).append(placed.finding)
+        if match is None:
+            continue
+        list_name, number = match.groups()
+        places = begins[list_name]
+        if int(number) < len(places):
+            by_step.setdefault(places[int(number)], []).append(placed.finding)
     return by_step
 
 
@@ -355,7 +358,7 @@ class _Builder:
         if self.conversation.kind == "messages":
             beside = [(_name_message(place), text) for place, text in beside]
         else:
-            beside += [(f"metadata.{name}", _write(value)) for name, value in self.run.metadata.items()]
+            beside += [(f"metadata.{name}", _write_argument(value)) for name, value in self.run.metadata.items()]
         shown = beside if self.opened.whole else beside[:_MOST_BESIDE]
         self.beside_left = len(beside) - len(shown)
         for place, text in shown:
@@ -411,18 +414,18 @@ def _list_texts(step: Step) -> Iterable[str]:
 def _list_arguments(arguments: Any) -> list[tuple[str, str]]:
     """List the names and values of a call's arguments; one text alone needs no name."""
     if not isinstance(arguments, dict):
-        return [("", _write(arguments))]
+        return [("", _write_argument(arguments))]
     if len(arguments) == 1 and isinstance(only := next(iter(arguments.values())), str):
         name = next(iter(arguments))
-        return [("", only)] if name in _PLAIN else [(name, _write(only))]
-    return [(name, _write(value)) for name, value in arguments.items()]
+        return [("", only)] if name in _PLAIN else [(name, _write_argument(only))]
+    return [(name, _write_argument(value)) for name, value in arguments.items()]
 
 
 _PLAIN = frozenset({"command", "cmd", "code", "query", "sql", "script", "path", "file_path"})
 """Names of a single argument that its value says by itself."""
 
 
-def _write(value: Any) -> str:
+def _write_argument(value: Any) -> str:
     if isinstance(value, str):
         # A text that could be taken for another value is written as JSON writes it.
         return json.dumps(value, ensure_ascii=False) if _looks_other(value) else value

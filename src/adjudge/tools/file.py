@@ -109,6 +109,7 @@ def _find_faulty_key(members: Mapping[str, Any]) -> str | None:
     """Find the key of a refused candidate that is at fault: the first that is refused on its own."""
     placeholder: dict[str, Any] = {"name": "x", "description": "", "input_schema": True, "mode": "sandbox"}
     for key, value in members.items():
+        # The candidate is not used: it checks its members when it is made, and only one of them is not a placeholder.
         try:
             ToolCandidate(**{**placeholder, key: value})
         except UsageError:

@@ -99,7 +99,10 @@ class ToolTransaction:
     # ---------------------------------------------------------------- changes and uses
 
     def update(self, tool_id: str, candidate: ToolCandidate, session: str | None) -> ToolRecord:
-        """Write what a tool was changed to; it has no tier and no review, and does not run."""
+        """Write what a tool was changed to; it has no tier and no review, and does not run.
+
+        Raises ``ToolRefused`` for a tool that is demoted, or finds no room.
+        """
         before = self.find(tool_id)
         if before.status == "demoted":
             raise ToolRefused(f"the tool {tool_id} is demoted; a review can reinstate it as it is", because="demoted")
@@ -133,7 +136,10 @@ class ToolTransaction:
         return after
 
     def record_use(self, tool_id: str, digest: str | None, *, success: bool, ms: float, output: Any) -> ToolRecord:
-        """Count one use of exactly what the tool is now; one that does not run has none."""
+        """Count one use of exactly what the tool is now; one that does not run has none.
+
+        Raises ``ToolRefused`` where it does not run, or was changed meanwhile.
+        """
         record = self.find(tool_id)
         tool = record.tool
         obstacle = find_use_obstacle(record, agent=tool.agent, session=tool.session)
@@ -152,7 +158,10 @@ class ToolTransaction:
     # ---------------------------------------------------------------- reviews
 
     def begin_review(self, tool_id: str, by: str | None, session: str | None, claim: Claim) -> Outcome:
-        """Claim a tool that is not in use, so that nobody else has it reviewed meanwhile."""
+        """Claim a tool that is not in use, so that nobody else has it reviewed meanwhile.
+
+        Raises ``ToolRefused`` for a demoted one without a person's name, and where it would find no room.
+        """
         record = self.find(tool_id)
         if record.status == "active":
             detail = f"the tool {tool_id} is in use, by a review of what it is"
@@ -172,20 +181,20 @@ class ToolTransaction:
         self, reviewed: ToolRecord, verdict: CreationVerdict, by: str | None, session: str | None
     ) -> Outcome:
         """Write the verdict, and put the tool into use where it was approved."""
-        record, lost = self.find_reviewed(reviewed, verdict)
-        if record is None:
-            return lost
-        after = add_verdict(drop_claim(record, reviewed), verdict)
-        obstacle = find_rejection(verdict) or find_lost_claim(record, reviewed)
+        current = self.load_reviewed(reviewed, verdict)
+        if isinstance(current, Outcome):
+            return current
+        updated = add_verdict(drop_claim(current, reviewed), verdict)
+        obstacle = find_rejection(verdict) or find_expired_claim(current, reviewed)
         if obstacle is None:
-            raised = _reinstate(after, session)
+            active = _reinstate(updated, session)
             obstacle = find_room_obstacle(
-                make_summary(raised), self.view.list_neighbours(make_summary(raised)), self.limits, self.now
+                make_summary(active), self.view.list_neighbours(make_summary(active)), self.limits, self.now
             )
-            after = raised if obstacle is None else after
-        self.view.save(after)
-        self.view.append_entry(make_reviewed_entry(after, verdict, by=by))
-        return Outcome(record=after, obstacle=obstacle)
+            updated = active if obstacle is None else updated
+        self.view.save(updated)
+        self.view.append_entry(make_reviewed_entry(updated, verdict, by=by))
+        return Outcome(record=updated, obstacle=obstacle)
 
     def release(self, tool_id: str, claim: Claim) -> None:
         """Give a claim back without a verdict."""
@@ -220,23 +229,23 @@ class ToolTransaction:
         self.view.save_standing(record)
         return Outcome(record=record)
 
-    def find_reviewed(self, reviewed: ToolRecord, verdict: ToolReviewVerdict) -> tuple[ToolRecord | None, Outcome]:
-        """Return the tool if it still is what was reviewed; else record the verdict all the same and say why."""
+    def load_reviewed(self, reviewed: ToolRecord, verdict: ToolReviewVerdict) -> ToolRecord | Outcome:
+        """Load the tool if it still is what was reviewed; else record the verdict all the same, as one without effect.
+
+        Then the outcome is returned, which says why.
+        """
         tool_id = reviewed.id
-        record = self.view.load(tool_id)
+        current = self.view.load(tool_id)
         # All of it and not the digest alone: whoever changed whose tool it is must not have that recorded here.
-        if (
-            record is not None
-            and _get_identity(record) == _get_identity(reviewed)
-            and reviewed.digest == verdict.tool_digest
-        ):
-            return record, Outcome(record=record)
-        because: Because = "changed" if record is not None else "removed"
-        if record is not None and record.status == "demoted":
+        is_unchanged = current is not None and _get_identity(current) == _get_identity(reviewed)
+        if current is not None and is_unchanged and reviewed.digest == verdict.tool_digest:
+            return current
+        because: Because = "changed" if current is not None else "removed"
+        if current is not None and current.status == "demoted":
             because = "demoted"
         self.view.append_entry(make_lost_entry(tool_id, verdict, because))
         detail = f"the tool {tool_id} was {because} while it was reviewed"
-        return None, Outcome(record=record, obstacle=Obstacle(because=because, detail=detail))
+        return Outcome(record=current, obstacle=Obstacle(because=because, detail=detail))
 
 
 def make_claim(now: datetime, seconds: float) -> Claim:
@@ -279,7 +288,7 @@ def find_rejection(verdict: ToolReviewVerdict) -> Obstacle | None:
     return None if verdict.approved else Obstacle(because="rejected", detail=f"rejected: {verdict.reasoning}")
 
 
-def find_lost_claim(record: ToolRecord, reviewed: ToolRecord) -> Obstacle | None:
+def find_expired_claim(record: ToolRecord, reviewed: ToolRecord) -> Obstacle | None:
     """Find out whether a review took longer than its claim."""
     if _has_claim_of(record, reviewed):
         return None
@@ -328,7 +337,10 @@ def make_result(outcome: Outcome, verdict: CreationVerdict | None) -> ForgeResul
 
 
 async def ask_creation(judge: ToolJudge, candidate: ToolCandidate, seconds: float) -> CreationVerdict:
-    """Ask for the verdict on a candidate; a late one is a rejection."""
+    """Ask for the verdict on a candidate; a late one is a rejection.
+
+    Raises ``UsageError`` for what is no verdict on this candidate.
+    """
     try:
         verdict = await Timeout(seconds * REVIEW_SHARE).run(judge.review_creation(candidate), name="review_creation")
     except TimeoutError:

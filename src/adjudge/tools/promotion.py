@@ -22,7 +22,7 @@ from adjudge.tools.lifecycle import (
     add_verdict,
     describe_late,
     drop_claim,
-    find_lost_claim,
+    find_expired_claim,
     find_rejection,
 )
 from adjudge.tools.obstacles import (
@@ -102,7 +102,10 @@ def begin_promotion(
 
 
 async def ask_promotion(judge: ToolJudge, tool: EmergentTool, seconds: float) -> PromotionVerdict:
-    """Ask for the panel's verdict on a tool; a late one is a rejection."""
+    """Ask for the panel's verdict on a tool; a late one is a rejection.
+
+    Raises ``UsageError`` for what is no verdict on this tool.
+    """
     try:
         verdict = await Timeout(seconds * REVIEW_SHARE).run(judge.review_promotion(tool), name="review_promotion")
     except TimeoutError:
@@ -118,25 +121,31 @@ async def ask_promotion(judge: ToolJudge, tool: EmergentTool, seconds: float) ->
 def end_promotion(
     transaction: ToolTransaction, reviewed: ToolRecord, to: ToolTier, approved_by: str | None, verdict: PromotionVerdict
 ) -> Outcome:
-    """Write the panel's verdict; the verdict, its entry and the new tier are written together or not at all."""
-    record, lost = transaction.find_reviewed(reviewed, verdict)
-    if record is None:
-        return lost
-    after = add_verdict(drop_claim(record, reviewed), verdict)
-    obstacle = find_rejection(verdict)
+    """Write the panel's verdict; the verdict, its entry and the new tier are written together or not at all.
+
+    The tool keeps its tier where something stands in the way: it is not what was reviewed any more, the panel rejects
+    it, the review took longer than its claim, or an obstacle arose meanwhile.
+    """
+    current = transaction.load_reviewed(reviewed, verdict)
+    if isinstance(current, Outcome):
+        return current
+    updated = add_verdict(drop_claim(current, reviewed), verdict)
+    rejection = find_rejection(verdict)
+    if rejection is not None:
+        cooling = Cooldown(refusals=current.cooling.refusals + 1, since=transaction.now)
+        updated = replace(updated, cooling=cooling)
+    obstacle = (
+        rejection or find_expired_claim(current, reviewed) or _find_new_obstacle(transaction, updated, to, approved_by)
+    )
     if obstacle is not None:
-        cooling = Cooldown(refusals=record.cooling.refusals + 1, since=transaction.now)
-        after = replace(after, cooling=cooling)
-    obstacle = obstacle or find_lost_claim(record, reviewed) or _find_new_obstacle(transaction, after, to, approved_by)
-    if obstacle is not None:
-        transaction.view.save(after)
-        transaction.view.append_entry(make_reviewed_entry(after, verdict))
-        return Outcome(record=after, obstacle=obstacle)
+        transaction.view.save(updated)
+        transaction.view.append_entry(make_reviewed_entry(updated, verdict))
+        return Outcome(record=updated, obstacle=obstacle)
     shared_by = approved_by if to == "shared" else None
-    after = replace(after, tool=replace(after.tool, tier=to), approved_by=shared_by, cooling=Cooldown())
-    transaction.view.save(after)
-    transaction.view.append_entry(make_promoted_entry(after, verdict))
-    return Outcome(record=after)
+    promoted = replace(updated, tool=replace(updated.tool, tier=to), approved_by=shared_by, cooling=Cooldown())
+    transaction.view.save(promoted)
+    transaction.view.append_entry(make_promoted_entry(promoted, verdict))
+    return Outcome(record=promoted)
 
 
 def _find_new_obstacle(
@@ -225,7 +234,7 @@ def _find_cooling_obstacle(record: ToolRecord, now: datetime) -> Obstacle | None
 
 
 def compute_cool_down(refusals: int) -> tuple[int, timedelta]:
-    """Compute how many uses and how much time have to pass after so many refusals."""
+    """Compute how many uses, and how much time, have to pass after so many refusals: both of them."""
     if refusals < 1:
         return 0, timedelta()
     factor = 2 ** min(refusals - 1, _MOST_DOUBLINGS)

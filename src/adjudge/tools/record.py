@@ -1,4 +1,7 @@
-"""A tool in a registry: its standing, who claimed it, and the summary that caps and names are decided by."""
+"""A tool in a registry: its standing, who claimed it, and the summary that caps and names are decided by.
+
+Caps and names are decided in ``obstacles.py`` (``find_room_obstacle``).
+"""
 
 from __future__ import annotations
 

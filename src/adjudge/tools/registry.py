@@ -1,4 +1,8 @@
-"""The registry of forged tools: who may use which tool, how well it does, and how it is promoted or demoted."""
+"""The registry of forged tools: who may use which tool, how well it does, and how it is promoted or demoted.
+
+Whether a tool may run or finds room is decided in ``obstacles.py``, whether it rises a tier in ``promotion.py``
+(``find_promotion_obstacle``), and what a change writes in ``lifecycle.py`` (``ToolTransaction``).
+"""
 
 from __future__ import annotations
 
@@ -166,7 +170,7 @@ class ToolRegistry:
             raise UsageError(f"the tool {show(candidate.name)} was rejected, and is not registered")
         _check_names(agent=agent, session=session)
         _check_name(candidate)
-        return await self._change(lambda transaction: transaction.register(candidate, verdict, agent, session))
+        return await self._change_tools(lambda transaction: transaction.register(candidate, verdict, agent, session))
 
     async def load(
         self, source: ToolCandidate | EmergentTool | Mapping[str, Any], *, agent: str, session: str
@@ -179,14 +183,14 @@ class ToolRegistry:
         candidate = _read_package(source)
         _check_names(agent=agent, session=session)
         _check_name(candidate)
-        return await self._change(lambda transaction: transaction.write_unreviewed(candidate, agent, session))
+        return await self._change_tools(lambda transaction: transaction.write_unreviewed(candidate, agent, session))
 
     async def check_room(self, candidate: ToolCandidate, *, agent: str, session: str) -> None:
         """Raise ``ToolRefused`` if ``register`` would, so that you need not pay for a review first."""
         _check_candidate(candidate)
         _check_names(agent=agent, session=session)
         _check_name(candidate)
-        await self._read(lambda transaction: transaction.check_room(candidate, agent, session))
+        await self._read_tools(lambda transaction: transaction.check_room(candidate, agent, session))
 
     async def record_rejection(
         self, candidate: ToolCandidate, verdict: CreationVerdict, *, agent: str, session: str
@@ -197,7 +201,7 @@ class ToolRegistry:
         if verdict.approved:
             raise UsageError(f"the tool {show(candidate.name)} was approved; register it to record that")
         _check_names(agent=agent, session=session)
-        await self._change(lambda transaction: transaction.reject(candidate, verdict, agent, session))
+        await self._change_tools(lambda transaction: transaction.reject(candidate, verdict, agent, session))
 
     async def end_session(self, session: str, *, agent: str | None = None) -> int:
         """Remove the tools of a session (of ``agent`` alone, if given) and return how many there were.
@@ -207,19 +211,19 @@ class ToolRegistry:
         _check_names(session=session)
         if agent is not None:
             _check_names(agent=agent)
-        return await self._change(lambda transaction: transaction.end_session(session, agent))
+        return await self._change_tools(lambda transaction: transaction.end_session(session, agent))
 
     async def remove(self, id: str, reason: str = "", *, by: str | None = None) -> None:  # noqa: A002 - as everywhere
         """Remove a tool of any tier. Raises ``ToolRefused`` for an unknown id."""
         _check_texts(reason=reason)
         _check_people(by=by)
-        await self._change(lambda transaction: transaction.remove(id, reason, by))
+        await self._change_tools(lambda transaction: transaction.remove(id, reason, by))
 
     # ---------------------------------------------------------------- looking
 
     async def get(self, id: str) -> ToolRecord:  # noqa: A002 - as everywhere
         """Return a tool by its id. Raises ``ToolRefused`` (``unknown``) if there is none."""
-        return await self._read(lambda transaction: transaction.find(id))
+        return await self._read_tools(lambda transaction: transaction.find(id))
 
     async def list(
         self,
@@ -235,7 +239,7 @@ class ToolRegistry:
                 check_choice(parameter, value, choices)
         _check_texts(session=session, agent=agent)
         tool_filter = ToolFilter(tier=tier, session=session, agent=agent, status=status)
-        return tuple(await self._read(lambda transaction: transaction.view.find(tool_filter)))
+        return tuple(await self._read_tools(lambda transaction: transaction.view.find(tool_filter)))
 
     async def usable(self, *, agent: str, session: str) -> tuple[ToolRecord, ...]:
         """Return the tools that may run there: those of the session, those of the agent, and shared ones."""
@@ -246,7 +250,7 @@ class ToolRegistry:
             ToolFilter(tier="shared", status="active"),
         )
         return tuple(
-            await self._read(
+            await self._read_tools(
                 lambda transaction: [record for tool_filter in filters for record in transaction.view.find(tool_filter)]
             )
         )
@@ -367,7 +371,7 @@ class ToolRegistry:
         if approved_by is not None:
             _check_people(approved_by=approved_by)
         claim = self._make_claim()
-        claimed = await self._change(lambda transaction: begin_promotion(transaction, id, to, approved_by, claim))
+        claimed = await self._change_tools(lambda transaction: begin_promotion(transaction, id, to, approved_by, claim))
         if claimed.obstacle is not None or claimed.record is None:
             return make_promotion(claimed, None)
         work = self._ask_and_promote(claimed.record, judge, to, approved_by)
@@ -381,7 +385,7 @@ class ToolRegistry:
         _check_texts(reason=reason)
         _check_names(by=by)
         _check_people(by=by)
-        return await self._change(lambda transaction: transaction.demote(id, reason, by))
+        return await self._change_tools(lambda transaction: transaction.demote(id, reason, by))
 
     async def update(self, id: str, candidate: ToolCandidate, *, session: str | None = None) -> ToolRecord:  # noqa: A002 - as everywhere
         """Replace a tool's candidate. If it differs, the tool loses its tier, its statistics and its review.
@@ -392,7 +396,7 @@ class ToolRegistry:
         _check_name(candidate)
         if session is not None:
             _check_names(session=session)
-        return await self._change(lambda transaction: transaction.update(id, candidate, session))
+        return await self._change_tools(lambda transaction: transaction.update(id, candidate, session))
 
     async def review(
         self,
@@ -411,7 +415,7 @@ class ToolRegistry:
         if session is not None:
             _check_names(session=session)
         claim = self._make_claim()
-        claimed = await self._change(lambda transaction: transaction.begin_review(id, by, session, claim))
+        claimed = await self._change_tools(lambda transaction: transaction.begin_review(id, by, session, claim))
         if claimed.obstacle is not None or claimed.record is None:
             return make_result(claimed, None)
         return await self._run_claimed(id, claim, self._ask_and_review(claimed.record, judge, by, session))
@@ -445,7 +449,7 @@ class ToolRegistry:
     async def _record_use(
         self, tool_id: str, digest: str | None, *, success: bool, ms: float, output: Any
     ) -> ToolRecord:
-        return await self._change(
+        return await self._change_tools(
             lambda transaction: transaction.record_use(
                 tool_id, digest, success=success, ms=ms, output=output if success else MISSING
             )
@@ -458,7 +462,7 @@ class ToolRegistry:
         except BaseException:
             # A store that fails cannot take it back either; the claim ends by itself then.
             with suppress(LedgerError):
-                await self._change(lambda transaction: transaction.release(tool_id, claim))
+                await self._change_tools(lambda transaction: transaction.release(tool_id, claim))
             raise
 
     async def _ask_and_promote(
@@ -468,7 +472,9 @@ class ToolRegistry:
         # The table may have been changed by hand: nobody is asked about what the ledger does not hold.
         await self._confirm(record)
         verdict = await ask_promotion(judge, record.tool, self._claim_seconds)
-        outcome = await self._change(lambda transaction: end_promotion(transaction, record, to, approved_by, verdict))
+        outcome = await self._change_tools(
+            lambda transaction: end_promotion(transaction, record, to, approved_by, verdict)
+        )
         return make_promotion(outcome, verdict)
 
     async def _ask_and_review(
@@ -477,7 +483,7 @@ class ToolRegistry:
         """Ask the reviewers of new tools about a claimed tool, and end the review by what they answer."""
         await self._confirm(record)  # as for a promotion
         verdict = await ask_creation(judge, record.tool.candidate, self._claim_seconds)
-        outcome = await self._change(lambda transaction: transaction.end_review(record, verdict, by, session))
+        outcome = await self._change_tools(lambda transaction: transaction.end_review(record, verdict, by, session))
         return make_result(outcome, verdict)
 
     async def _confirm(self, record: ToolRecord) -> None:
@@ -489,10 +495,12 @@ class ToolRegistry:
                 f"does not confirm {doubt}; `adjudge ledger verify` shows whether the ledger was changed"
             )
 
-    async def _change(self, work: Callable[[ToolTransaction], T]) -> T:
+    async def _change_tools(self, work: Callable[[ToolTransaction], T]) -> T:
+        """Run work in a transaction that may write, and return its result."""
         return await self._store.change(lambda view: work(ToolTransaction(view, self._limits, self._get_time())))
 
-    async def _read(self, work: Callable[[ToolTransaction], T]) -> T:
+    async def _read_tools(self, work: Callable[[ToolTransaction], T]) -> T:
+        """Run work in a transaction that only reads, and return its result."""
         return await self._store.read(lambda view: work(ToolTransaction(view, self._limits, self._get_time())))
 
     def _make_claim(self) -> Claim:

@@ -239,7 +239,10 @@ class EmergentJudge:
 
 
 def _open_reviewers(source: Any) -> dict[str, JudgeChain]:
-    """Open the two reviewers of a promotion: one judge for both, or one for each."""
+    """Open the two reviewers of a promotion: one judge for both, or one for each.
+
+    Raises ``UsageError`` for any other number of them.
+    """
     if isinstance(source, Mapping):
         if set(source) != set(_REVIEWERS):
             raise UsageError(

@@ -1,4 +1,7 @@
-"""The questions to reviewers of forged tools, and the reading of their replies."""
+"""The questions to reviewers of forged tools, and the reading of their replies.
+
+The verdicts that follow from the replies are decided in ``review.py`` (``_conclude_creation``, ``_conclude_review``).
+"""
 
 from __future__ import annotations
 
@@ -238,7 +241,10 @@ def answer_promotion(reply: Mapping[str, Any], question: Question) -> Answer:
 
 
 def _read_promotion_reply(reply: Mapping[str, Any]) -> Answer:
-    """Read whether a reviewer approves a promotion, and how sure it is."""
+    """Read whether a reviewer approves a promotion, and how sure it is.
+
+    Raises ``ReplyError`` for a reply that says neither.
+    """
     if "approved" not in reply:
         raise ReplyError("unparseable", "the reply does not say whether it approves")
     flag = read_flag(reply, names=("approved",))

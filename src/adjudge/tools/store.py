@@ -1,4 +1,7 @@
-"""The two tables of forged tools, beside the ledger whose entries tell of every review and every change of tier."""
+"""The two tables of forged tools, beside the ledger whose entries tell of every review and every change of tier.
+
+What is written, and when, is decided in ``lifecycle.py`` (``ToolTransaction``) and ``promotion.py``.
+"""
 
 from __future__ import annotations
 
@@ -229,7 +232,7 @@ class ToolView:
         """Return the tool of this id."""
         # What no store can hold is no id, and some raise when they are asked for it.
         is_storable = isinstance(tool_id, str) and can_store(tool_id)
-        rows = self._fetch(_select_tools().where(_get_tools().c.id == tool_id)) if is_storable else []
+        rows = self._fetch_rows(_select_tools().where(_get_tools().c.id == tool_id)) if is_storable else []
         return _read_record(rows[0]) if rows else None
 
     def find(self, tool_filter: ToolFilter) -> list[ToolRecord]:
@@ -238,7 +241,7 @@ class ToolView:
         for name in ("tier", "status", "agent", "session"):
             if getattr(tool_filter, name) is not None:
                 statement = statement.where(_get_tools().c[name] == getattr(tool_filter, name))
-        return [_read_record(row) for row in self._fetch(statement)]
+        return [_read_record(row) for row in self._fetch_rows(statement)]
 
     def list_neighbours(self, summary: ToolSummary) -> list[ToolSummary]:
         """List every tool that can matter for the caps and the name of this one, and some others."""
@@ -250,7 +253,7 @@ class ToolView:
         statement = statement.join(standings, standings.c.tool == tools.c.id).where(
             or_(*conditions), tools.c.id != summary.id
         )
-        return [_read_summary(row) for row in self._fetch(statement)]
+        return [_read_summary(row) for row in self._fetch_rows(statement)]
 
     def save(self, record: ToolRecord) -> None:
         """Write a new tool, or all of one that is there."""
@@ -263,7 +266,10 @@ class ToolView:
         self._write(_get_standings().insert().values(tool=record.id, **_make_standing_row(record)))
 
     def save_standing(self, record: ToolRecord) -> None:
-        """Write the usage, the cool-down and the claim of a tool that is there; nothing else has changed."""
+        """Write the usage, the cool-down and the claim of a tool that is there; nothing else has changed.
+
+        Raises ``LedgerError`` where it is not there any more, which adjudge cannot have done.
+        """
         table = _get_standings()
         statement = table.update().where(table.c.tool == record.id).values(**_make_standing_row(record))
         if self._write(statement) != 1:
@@ -280,7 +286,7 @@ class ToolView:
             raise NotImplementedError
         self._transaction.append(self._ledger.make_entry(entry.payload, kind=entry.kind, subject=entry.subject))
 
-    def _fetch(self, statement: Executable) -> list[Any]:
+    def _fetch_rows(self, statement: Executable) -> list[Any]:
         return [] if self._connection is None else list(self._connection.execute(statement))
 
     def _write(self, statement: Executable) -> int:

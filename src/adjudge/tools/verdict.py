@@ -1,4 +1,7 @@
-"""Verdicts on forged tools. Each is true exactly when it approves, or when the output is valid."""
+"""Verdicts on forged tools. Each is true exactly when it approves, or when the output is valid.
+
+The verdicts are decided in ``review.py`` (``EmergentJudge``) and ``reuse.py`` (``validate_reuse``).
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from adjudge import UsageError
 from adjudge.guards import ProbeContract, ProbeFile, ProbeThresholds, load_probes
-from adjudge.guards.probe.baseline import MAX_BYTES, convert_output, read_entries, render_outputs, replace_file
+from adjudge.guards.probe.baseline_file import MAX_BYTES, convert_output, read_entries, render_outputs, replace_file
 from kit.judges import complaint, names
 
 YAML = """\

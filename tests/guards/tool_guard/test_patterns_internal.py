@@ -81,9 +81,9 @@ CALLS: list[tuple[str, str | None, str | None]] = [
 @pytest.mark.parametrize(("tool", "server", "expected"), CALLS)
 def test_the_most_specific_name_counts(tool: str, server: str | None, expected: str | None):
     """A name that only resembles a more specific one is refused."""
-    pair = ToolPatterns(TOOLS).find(tool, server)
+    matched = ToolPatterns(TOOLS).find(tool, server)
 
-    assert (pair and pair[1]) == expected
+    assert (matched and matched.value) == expected
 
 
 def test_the_order_of_writing_does_not_count():
@@ -92,9 +92,9 @@ def test_the_order_of_writing_does_not_count():
     for seed in range(50):
         random.Random(seed).shuffle(keys)
         patterns = ToolPatterns({key: TOOLS[key] for key in keys})
-        pairs = [patterns.find(tool, server) for tool, server, _ in CALLS]
+        all_matched = [patterns.find(tool, server) for tool, server, _ in CALLS]
 
-        assert [pair and pair[1] for pair in pairs] == [expected for _, _, expected in CALLS]
+        assert [matched and matched.value for matched in all_matched] == [expected for _, _, expected in CALLS]
 
 
 def test_a_tool_that_nothing_names_is_refused():
@@ -130,9 +130,9 @@ def test_two_names_of_which_neither_is_more_specific_are_refused_until_the_third
     with pytest.raises(UsageError, match="both fit"):
         ToolPatterns(tools)
 
-    pair = ToolPatterns(tools | {("bank", "delete_*"): 3}).find("delete_all", "bank")
-    assert pair is not None
-    assert pair[1] == 3
+    matched = ToolPatterns(tools | {("bank", "delete_*"): 3}).find("delete_all", "bank")
+    assert matched is not None
+    assert matched.value == 3
 
 
 @pytest.mark.parametrize("key", ["read_*", "*", ("bank", "*"), ("*", "balance")])

@@ -128,7 +128,10 @@ def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, l
 
 
 def read_password() -> str:
-    """A password from the terminal, asked for twice and not shown, or the first line of standard input."""
+    """A password from the terminal, asked for twice and not shown, or the first line of standard input.
+
+    Raises ``UsageError`` where there is none, or the two differ.
+    """
     if not sys.stdin.isatty():
         line = sys.stdin.readline().rstrip("\r\n")
         if not line:

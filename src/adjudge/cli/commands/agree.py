@@ -116,7 +116,10 @@ def _check(
 
 
 def _measure(source: Path, labels: list[Path] | None, judge: str | None, **options: object) -> tuple[Measurement, ...]:
-    """Measure the judge of a run, or judges whose verdicts are in a file."""
+    """Measure the judge of a run, or judges whose verdicts are in a file.
+
+    Raises ``UsageError`` for ``--judge`` with a run.
+    """
     from adjudge.measurement.decision import record_look
     from adjudge.measurement.measure import make_measurement
     from adjudge.measurement.verdict_file import measure_file

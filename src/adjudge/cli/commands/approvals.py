@@ -1,4 +1,7 @@
-"""``adjudge approvals``: requests to people, and their decisions, each as the operating system's user."""
+"""``adjudge approvals``: requests to people, and their decisions, each as the operating system's user.
+
+Whose vote counts is decided in ``guards/approval/voting.py`` (``find_refusal``).
+"""
 
 from __future__ import annotations
 
@@ -323,7 +326,9 @@ def list_approvals(
     if status not in _STATUSES:
         raise UsageError(f"--status is one of {', '.join(_STATUSES)}, got {quote(status)}")
     only_status: Any = None if status == "all" else status
-    approvals = _use(place, lambda store: store.list(status=only_status, approver=approver, audits=audits))
+    approvals = _run_with_approvals(
+        place, lambda store: store.list(status=only_status, approver=approver, audits=audits)
+    )
     if as_json:
         write_json({"schema": "adjudge/approvals/1", "approvals": [approval.to_dict() for approval in approvals]})
     elif approvals:
@@ -356,7 +361,7 @@ def show_approval(
         gaps = await approvals.find_gaps(approval.id)
         return approval, await approvals.history(approval.id), await approvals.pending(approval.id), gaps, call
 
-    approval, history, pending, gaps, call = _use(place, find)
+    approval, history, pending, gaps, call = _run_with_approvals(place, find)
     if as_json:
         entries = [entry.to_dict() for entry in history]
         about = {"approval": approval.to_dict(), "shown": digest_shown(approval), "history": entries}
@@ -448,7 +453,7 @@ def wait(
         approved = answer.approved if answer is not None else None
         return approval, approved, await _find_pending(approvals, approval)
 
-    approval, approved, pending = _use(place, work)
+    approval, approved, pending = _run_with_approvals(place, work)
     _print_approval(approval, pending, place, as_json=as_json)
     return 3 if approved is None else 0 if approved else 1
 
@@ -482,7 +487,7 @@ def link(
         until = find_end(approval, now) if hours is None else now + timedelta(hours=hours)
         return await make_link(approvals.ledger, settings.base_url, approval.id, until=until, page=find_page(approval))
 
-    print_line(_use(place, work))
+    print_line(_run_with_approvals(place, work))
 
 
 def export(
@@ -496,7 +501,7 @@ def export(
 
     FILE must not exist. A row has its content if the request stored it.
     """
-    count = _use(place, lambda approvals: approvals.export_labels(file))
+    count = _run_with_approvals(place, lambda approvals: approvals.export_labels(file))
     print_line(f"{count} override{'s' * (count != 1)} written to {file}")
 
 
@@ -517,7 +522,7 @@ def forget(
     async def work(approvals: Approvals) -> Approval:
         return await approvals.forget(await approvals.find(ident))
 
-    approval = _use(place, work)
+    approval = _run_with_approvals(place, work)
     if as_json:
         write_json(approval.to_dict())
     else:
@@ -534,7 +539,10 @@ def _decide(
     as_json: bool,
     answer: str = "",
 ) -> None:
-    """Cast a vote in the name of the account that runs the command, then print the request."""
+    """Cast a vote in the name of the account that runs the command, then print the request.
+
+    Raises ``UsageError`` for a reason that is empty, and ``DecisionRefused`` where the vote does not count.
+    """
     if not reason.strip():
         raise UsageError("--reason is empty; say why, so that an auditor can read it in a year")
     by = find_user()
@@ -562,7 +570,7 @@ def _decide(
             raise DecisionRefused(f"{explanation}: ", error, because=error.because) from None
         return decided, await _find_pending(approvals, decided)
 
-    approval, pending = _use(place, work, decides=True)
+    approval, pending = _run_with_approvals(place, work, decides=True)
     if not as_json:
         word = "approves" if approved else "denies"
         print_line(f"approval {approval.id}: {by} {word}, entry {approval.votes[-1].seq}")
@@ -635,7 +643,7 @@ def _explain_resuming(
     return f"to resume: adjudge gate resume {approval.id} {file}   (what the gate held back)"
 
 
-def _use(place: LedgerPlace, work: Callable[[Approvals], Awaitable[T]], *, decides: bool = False) -> T:
+def _run_with_approvals(place: LedgerPlace, work: Callable[[Approvals], Awaitable[T]], *, decides: bool = False) -> T:
     """Return what some work makes of the approvals beside the ledger that was named."""
     configuration = read_config(place.config)
     if decides and is_secret_missing(configuration):

@@ -91,12 +91,12 @@ def stats(file: File, as_json: option.AsJson = False) -> None:
         entries = list(opened.entries())
     models = Counter(entry.model for entry in entries)
     size = sum(entry.size for entry in entries)
-    times = [_show_time(entries[at].at) if entries else None for at in (0, -1)]
+    oldest, newest = [_show_time(entries[at].at) if entries else None for at in (0, -1)]
     if as_json:
-        about = {"replies": len(entries), "bytes": size, "oldest": times[0], "newest": times[1]}
+        about = {"replies": len(entries), "bytes": size, "oldest": oldest, "newest": newest}
         write_json({"schema": "adjudge/cache-stats/1", **about, "models": dict(models)})
         return
-    since = f", from {times[0]} to {times[1]}" if entries else ""
+    since = f", from {oldest} to {newest}" if entries else ""
     print_line(f"{len(entries)} replies, {size} bytes{since}")
     for name, count in models.most_common():
         print_line(f"{count}\t{' '.join(name.split())}")
@@ -122,7 +122,7 @@ def clear(
 
 
 def _open(path: Path) -> ReplyCache:
-    """A cache that is there: a mistyped path must not begin an empty one."""
+    """A cache that is there: a mistyped path must not begin an empty one. Raises ``UsageError``."""
     try:
         there = path.is_file()
     except OSError:  # a name that is too long

@@ -93,7 +93,7 @@ def calibrate(
             cheap, strong = cascade or (Path(), Path())
             calibration = calibrate_cascade(cheap, strong, promise, **options)
             document, policy = make_cascade_document(calibration, str(cheap), str(strong)), None
-    asyncio.run(_keep(recorder, calibration))
+    asyncio.run(_record_calibration(recorder, calibration))
     if as_json:
         write_json(calibration.to_dict())
     else:
@@ -114,7 +114,8 @@ def _check(run: Path | None, cascade: tuple[Path, Path] | None, write: Path | No
         raise UsageError("--write writes a file, and - is standard output; name a file, or give --json")
 
 
-async def _keep(recorder: CommandRecorder, calibration: Calibration | CascadeCalibration) -> None:
+async def _record_calibration(recorder: CommandRecorder, calibration: Calibration | CascadeCalibration) -> None:
+    """Record a calibration in the ledger, and close the recorder."""
     try:
         await recorder.keep(calibration, kind="calibration", subject=calibration.contents_digest)
     finally:

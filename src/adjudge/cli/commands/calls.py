@@ -83,7 +83,7 @@ def collect(
             use_ledger(ledger, config, lambda opened: add_ledger(collection, opened, gate=gate, since=begin))
     if not collection.cases:
         raise explain_no_calls(collection.notes)
-    _write(collection, out)
+    _write_cases(collection, out)
     if as_json:
         write_json(_describe(collection))
     else:
@@ -134,13 +134,14 @@ def _read_gate(gate: str, config: Config) -> tuple[tuple[Rule, ...], Callable[[s
     patterns = ToolPatterns(list_tool_gates(read_hook_settings(config)))
 
     def checks(tool: str, server: str | None) -> bool:
-        named = patterns.find(tool, server)
-        return named is not None and named[1] == gate
+        matched = patterns.find(tool, server)
+        return matched is not None and matched.value == gate
 
     return rules, checks
 
 
-def _write(collection: CallCollection, out: Path) -> None:
+def _write_cases(collection: CallCollection, out: Path) -> None:
+    """Write the cases of a collection to a file that only its owner may read."""
     from adjudge.dataset.write import begin_file, encode_case, open_text
 
     with begin_file(out, mode=0o600), open_text(out, gz=out.suffix == ".gz") as file:

@@ -104,7 +104,7 @@ def convert_dataset(
     to standard output.
     """
     dataset = open_from_options(data, fields, case_criteria=_read_criteria(criteria, config))
-    count = _write(dataset, to, for_spreadsheet=for_spreadsheet)
+    count = _write_cases(dataset, to, for_spreadsheet=for_spreadsheet)
     if not count:
         if to != "-":
             Path(to).unlink()
@@ -170,7 +170,11 @@ def report_notes(source: Dataset | ImportedLabels) -> None:
         note(f"{text}: {count:,}")
 
 
-def _write(dataset: Dataset, to: str, *, for_spreadsheet: bool) -> int:
+def _write_cases(dataset: Dataset, to: str, *, for_spreadsheet: bool) -> int:
+    """Write the cases of a data set to a file, or to standard output for ``-``, and return how many there were.
+
+    Raises ``UsageError`` for ``--for-spreadsheet`` with ``-``.
+    """
     from adjudge.dataset.write import write_cases
 
     if to != "-":

@@ -17,7 +17,9 @@ from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_choice, check_share, check_whole_number, is_finite
 
 if TYPE_CHECKING:
+    from adjudge.measurement.measurement import Measurement
     from adjudge.report.run_diff import Diff, DiffSide
+    from adjudge.runs.folder import Run
 
 
 _MOST = 2_000
@@ -209,7 +211,10 @@ def _check_worse(by: str | None, margin: float, *, fail_if_worse: bool, pass_if_
 
 
 def _make_request(measuring: option.MeasureOptions) -> MeasureRequest | None:
-    """Make the request by which both runs are measured; ``None`` where nobody asked."""
+    """Make the request by which both runs are measured; ``None`` where nobody asked.
+
+    Raises ``UsageError`` for options that are about labels where there are none.
+    """
     if measuring.labels is None:
         if measuring.labels_are is not None:
             raise UsageError("--labels-are is about the labels of --labels; name a file, or leave it out")
@@ -232,12 +237,15 @@ def _measure(difference: Diff, request: MeasureRequest) -> Diff:
         if compared.judges is None or request.labels is None:
             record_difference(compared, before, by=request.by)
             return compared
-        measured = []
-        for run in (before, after):
-            measured.append(request.measure(run))
-            request.find_status(measured[-1], run)
-    first, second = measured
+        first, second = [_measure_run(request, run) for run in (before, after)]
     return replace(compared, measured=None if first is None or second is None else (first, second))
+
+
+def _measure_run(request: MeasureRequest, run: Run) -> Measurement | None:
+    """Measure the judge of one run, and record in its folder that somebody looked."""
+    measurement = request.measure(run)
+    request.report_status(measurement, run)
+    return measurement
 
 
 def _compare_verdicts(difference: Diff) -> Diff:

@@ -125,10 +125,10 @@ async def ask_planted(judge: Judge, *, timeout: float | None, offline: bool) -> 
         results = await _ask(limited)
     except UsageError as error:
         return replace(seat, trouble=spell(error), misused=True)
-    seat = _count(seat, results)
+    seat = _count_results(seat, results)
     # A judge in code has no token to do without.
     if not in_code and judge.token and any(result.undecided_because == "unparseable" for result in results):
-        seat = _advise(seat, _count(seat, await _ask(limited.replace(token=False))))
+        seat = _advise(seat, _count_results(seat, await _ask(limited.replace(token=False))))
     return seat
 
 
@@ -172,7 +172,7 @@ def _check_only(judge: Judge, seat: SeatDiagnosis) -> SeatDiagnosis:
     return seat
 
 
-def _count(seat: SeatDiagnosis, results: list[JudgeResult]) -> SeatDiagnosis:
+def _count_results(seat: SeatDiagnosis, results: list[JudgeResult]) -> SeatDiagnosis:
     """Count how a seat did on the planted contents: how often right, undecided, and what went wrong."""
     reasons = [result.undecided_because for result in results]
     # A judge in code is written for the criteria of its own rubric, and the planted one is not among them.

@@ -31,7 +31,10 @@ def estimate_data(
     out: Path | None,
     as_json: bool,
 ) -> int:
-    """Estimate, print, keep the estimate in the folder of the run to come, and return the exit status."""
+    """Estimate, print, keep the estimate in the folder of the run to come, and return the exit status.
+
+    Raises ``UsageError`` for a data set without a case.
+    """
     estimate = asyncio.run(_estimate(dataset, chosen, arguments, recorded))
     if not estimate.cases:
         raise UsageError("the data set has no case, so there is nothing to judge")

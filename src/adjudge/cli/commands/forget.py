@@ -1,4 +1,7 @@
-"""``adjudge forget``: delete everything that is kept about one content or customer, and say what was not deleted."""
+"""``adjudge forget``: delete everything that is kept about one content or customer, and say what was not deleted.
+
+What is found and deleted is decided in ``erasure/forget.py`` (``forget``).
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,7 @@ def forget_all(
     choice = read_choice(subject, metadata)
     configuration = read_config(config)
     if shown is not None:
-        return _show(shown, choice, ledger, config, as_json=as_json)
+        return _compare_with_entry(shown, choice, ledger, config, as_json=as_json)
     order = Order(choice=choice, reason=_check_reason(reason, dry_run=dry_run), by=_check_by(by))
     named = Places(
         caches=tuple(caches or ()),
@@ -93,7 +96,10 @@ def forget_all(
 async def _forget(
     order: Order, config: Config, url: str | None, key: str | None, named: Places, *, dry_run: bool
 ) -> ForgetReport:
-    """Forget in all places that the configuration and the command line name."""
+    """Forget in all places that the configuration and the command line name.
+
+    Raises ``UsageError`` where they name none.
+    """
     configured = list_configured(config)
     folders = _unite(named.runs, configured["runs"])
     places = replace(
@@ -142,7 +148,8 @@ def _check_by(by: str | None) -> str:
     return name
 
 
-def _show(seq: int, choice: Choice, ledger: str | None, config: Path | None, *, as_json: bool) -> int:
+def _compare_with_entry(seq: int, choice: Choice, ledger: str | None, config: Path | None, *, as_json: bool) -> int:
+    """Say whether an entry records the erasure of this choice, and return the exit status."""
     is_same = use_ledger(ledger, config, lambda opened: check_erasure(opened, seq, choice))
     if as_json:
         write_json({"schema": "adjudge/erasure-check/1", "seq": seq, "same": bool(is_same)})

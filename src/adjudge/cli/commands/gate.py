@@ -1,4 +1,7 @@
-"""``adjudge gate``: list the gates of a project, and put contents through one."""
+"""``adjudge gate``: list the gates of a project, and put contents through one.
+
+What a gate decides is decided in ``guards/gate.py`` (``Check``).
+"""
 
 from __future__ import annotations
 
@@ -201,7 +204,9 @@ def _print_json(done: Sequence[Decided], *, single: bool) -> None:
     ]
     if not single:
         write_json({"schema": "adjudge/decisions/1", "decisions": entries})
-    elif done[0][1] is not None:
+        return
+    _, decision = done[0]
+    if decision is not None:
         write_json(entries[0])
 
 
@@ -298,7 +303,10 @@ def resume(
 async def _resume(
     part: str, path: str | None, texts: dict[str, str], config: Config, recorder: CommandRecorder, *, wait: bool
 ) -> Decision:
-    """Resume a decision that waited for people, with the texts that were given."""
+    """Resume a decision that waited for people, with the texts that were given.
+
+    Raises ``UsageError`` where nothing can be resumed: it was deleted, is none of a gate, or nobody is asked any more.
+    """
     ledger = recorder.ledger
     assert ledger is not None  # noqa: S101 - for the type checker; the caller opened it
     async with AsyncExitStack() as stack:

@@ -1,4 +1,8 @@
-"""``adjudge hook``: gates in front of the tools of Claude Code and Codex."""
+"""``adjudge hook``: gates in front of the tools of Claude Code and Codex.
+
+Whether a call may be made is decided in ``guards/tool_guard/guard.py`` (``ToolGuard``), what a harness is answered in
+``harness/checking.py`` (``HookGuard``), and what is installed in ``harness/installing.py`` (``merge_settings``).
+"""
 
 from __future__ import annotations
 

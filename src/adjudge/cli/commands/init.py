@@ -61,7 +61,10 @@ def _make_files(judge: str) -> Iterator[tuple[str, str]]:
 
 
 def _write_new(path: Path, text: str) -> bool:
-    """Write a file, and return whether it was written; one that is there, a dangling link too, is never touched."""
+    """Write a file, and return whether it was written; one that is there, a dangling link too, is never touched.
+
+    Raises ``UsageError`` where it cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(path):

@@ -136,9 +136,9 @@ class Session:
         rubric = self.choice.rubric
         if rubric is not None and all(criterion.rule for criterion in rubric.criteria):
             return
-        if (
-            rubric is None and self.arguments.get("criteria") is None
-        ):  # each case brings its own, of rules alone it may be
+        brings_its_own = rubric is None and self.arguments.get("criteria") is None
+        if brings_its_own:
+            # Each case brings its own, of rules alone it may be.
             if asks_nobody(getattr(self.choice.judge, "model", None)):
                 return
             rubric = make_rubric("-")

@@ -34,7 +34,7 @@ _ENDS = {"g": -(10**9), "home": -(10**9), "G": 10**9, "end": 10**9}
 _FOOT = 4
 """Lines of the screen below the text."""
 
-_LEAST = (20, 10)
+_LEAST_COLUMNS, _LEAST_LINES = 20, 10
 """Columns and lines that are drawn at least."""
 
 
@@ -119,7 +119,10 @@ def _check_begun(source: str, store: Path | None) -> None:
 
 
 def _import(queue: LabelQueue, path: Path, label_map: str | None, rater: str | None) -> None:
-    """Import a file of labels into the queue, and print what was left out of it and why."""
+    """Import a file of labels into the queue, and print what was left out of it and why.
+
+    Raises ``UsageError`` if none of them is imported.
+    """
     from adjudge.dataset.label_file import load_labels
     from adjudge.dataset.label_map import parse_label_map
 
@@ -336,7 +339,7 @@ class LabelScreen:
 
     def _measure(self) -> tuple[int, int]:
         size = shutil.get_terminal_size((80, 24))
-        return max(size.columns, _LEAST[0]), max(size.lines, _LEAST[1])
+        return max(size.columns, _LEAST_COLUMNS), max(size.lines, _LEAST_LINES)
 
     def _redraw(self) -> None:
         if not self._types:

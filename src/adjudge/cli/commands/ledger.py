@@ -1,4 +1,8 @@
-"""``adjudge ledger``: look into a ledger, check it, and take it elsewhere. Only ``erase`` writes to one."""
+"""``adjudge ledger``: look into a ledger, check it, and take it elsewhere. Only ``erase`` writes to one.
+
+What is wrong with a ledger is decided in ``ledger/verification.py`` (``Chain``), and the opinion of an audit in
+``ledger/audit/opinion.py`` (``choose_opinion``).
+"""
 
 from __future__ import annotations
 
@@ -26,8 +30,9 @@ from adjudge.config.ledger import open_ledger
 from adjudge.errors import UsageError
 from adjudge.formats.text import clean
 from adjudge.ledger.audit.derive import derive_audit, record_opinion
-from adjudge.ledger.audit.entry import AuditEntry, Opinion
+from adjudge.ledger.audit.entry import AuditEntry
 from adjudge.ledger.audit.file import render_audit
+from adjudge.ledger.audit.opinion import Opinion
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.signature import create_signing_key
 
@@ -391,7 +396,10 @@ def use_ledger(
 
 
 def read_time(name: str, text: str | None) -> datetime | None:
-    """The time that an option says; one without a zone is this machine's."""
+    """The time that an option says; one without a zone is this machine's.
+
+    Raises ``UsageError`` for any other text.
+    """
     if text is None:
         return None
     try:
@@ -482,7 +490,7 @@ def report(
     Exit status: 0 unqualified, 1 qualified, adverse, or the ledger was changed, 2 there is no ledger, 3 a disclaimer,
     or it could not be read.
     """
-    _check(opinion, by, reason, record=record, file=file, ledger=ledger)
+    _check_opinion_options(opinion, by, reason, record=record, file=file, ledger=ledger)
     selection: dict[str, Any] = {"gate": gate, "execution": execution, "subject": subject, "agent_id": agent}
     selection |= {"since": read_time("--since", since), "until": read_time("--until", until)}
     selection |= {"scope": scope or (), "head": head, "public_key": public_key}
@@ -513,9 +521,10 @@ def find_status(audit: AuditEntry) -> int:
     return 1 if changed else _STATUS[audit.opinion]
 
 
-def _check(
+def _check_opinion_options(
     opinion: str | None, by: str | None, reason: str | None, *, record: bool, file: Path | None, ledger: str | None
 ) -> None:
+    """Raise ``UsageError`` for options that do not fit together."""
     if file is not None and ledger is not None:
         raise UsageError("--file reports on an export and --ledger on a ledger; give one of them")
     if opinion is not None and opinion not in get_args(Opinion):

@@ -1,4 +1,7 @@
-"""``adjudge monitor``: the results of the audits of gates, and beginning anew after an alarm."""
+"""``adjudge monitor``: the results of the audits of gates, and beginning anew after an alarm.
+
+What a monitor says is decided in ``guards/monitor.py`` (``read_monitor``).
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ def monitor(
     monitors, fresh = use_ledger(
         place.ledger,
         place.config,
-        lambda ledger: _read(ledger, gate, reset, audited),
+        lambda ledger: _read_monitors(ledger, gate, reset, audited),
         key=place.key,
         writes=reset is not None,
     )
@@ -73,10 +76,13 @@ def monitor(
     return 0 if verdicts == {"quiet"} and not fresh else _UNKNOWN
 
 
-async def _read(
+async def _read_monitors(
     ledger: Ledger, gate: str | None, reset: str | None, audited: Collection[str]
 ) -> tuple[list[Monitor], list[str]]:
-    """Read the monitor of one gate or of all, and list those of ``audited`` of which nothing was drawn yet."""
+    """Read the monitors of the gates, and list those of ``audited`` of which nothing was drawn yet.
+
+    Begins anew after an alarm first, where that was asked for. Raises ``UsageError`` for a gate without audits.
+    """
     gates = await list_audited(ledger)
     fresh = [name for name in audited if name not in gates and gate in {None, name} and reset is None]
     if fresh and (gate is not None or not gates):

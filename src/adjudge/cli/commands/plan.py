@@ -152,7 +152,10 @@ def plan_labels(
 
 
 def _plan_pair(run: Path, against: Path, draw: Mapping[str, Any], *, per_case: int, begin: bool, as_json: bool) -> int:
-    """Draw the same cases of two runs, or follow the plan that did."""
+    """Draw the same cases of two runs, or follow the plan that did.
+
+    Raises ``UsageError`` where a plan is there that the options contradict.
+    """
     from adjudge.labels.plan import find_plan_status, make_paired_plans, read_plan, write_plan
     from adjudge.runs.folder import open_run
 
@@ -279,7 +282,10 @@ def _describe_live(run: Run, within: float | None) -> str:
 
 
 def _find_plan(run: Run, draw: Mapping[str, Any], labels: Sequence[Label], per_case: int) -> LabelPlan:
-    """The plan of a run: drawn now where there is none, and continued where its cases are labelled."""
+    """The plan of a run: drawn now where there is none, and continued where its cases are labelled.
+
+    Raises ``UsageError`` for options that contradict a plan that is there.
+    """
     from adjudge.labels.plan import continue_plan, find_plan_status, load_plan, make_plan, write_plan
 
     plan = load_plan(run)
@@ -302,7 +308,10 @@ def _find_plan(run: Run, draw: Mapping[str, Any], labels: Sequence[Label], per_c
 
 
 def _read_labels(run: Run, files: Sequence[Path] | None, label_map: str | None) -> list[Label]:
-    """The labels of files, else those that ``adjudge label`` keeps beside the run."""
+    """The labels of files, else those that ``adjudge label`` keeps beside the run.
+
+    Raises ``UsageError`` for ``--label-map`` without a file, and for a number in place of one.
+    """
     from adjudge.dataset.label_file import load_labels
     from adjudge.dataset.label_map import parse_label_map
     from adjudge.labels.queue import open_label_queue

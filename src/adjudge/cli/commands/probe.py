@@ -1,4 +1,7 @@
-"""``adjudge probe``: run a file of baselines against a tool, or record its outputs as new ones."""
+"""``adjudge probe``: run a file of baselines against a tool, or record its outputs as new ones.
+
+When a tool has drifted is decided in ``guards/probe/evaluate.py`` (``_decide``).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from adjudge.formats.arguments import check_seconds, check_whole_number
 from adjudge.formats.display import COLOURS
 from adjudge.formats.numbers import format_score
 from adjudge.formats.text import flatten, show, suggest
-from adjudge.guards.probe.baseline import (
+from adjudge.guards.probe.baseline_file import (
     ProbeBaseline,
     ProbeFile,
     convert_output,
@@ -98,7 +101,10 @@ def probe(
 
 
 def _select(file: ProbeFile, names: Sequence[str]) -> list[ProbeBaseline]:
-    """The entries of these names, in the order of the file; all of them without names."""
+    """The entries of these names, in the order of the file; all of them without names.
+
+    Raises ``UsageError`` for a name that the file does not have.
+    """
     known = [entry.name for entry in file.entries]
     for name in names:
         if name not in known:

@@ -116,7 +116,7 @@ def report(
         if junit is not None:
             from adjudge.report.junit import render_junit
 
-            write_file(junit, render_junit(summary, _read(opened)))
+            write_file(junit, render_junit(summary, _count_progress(opened)))
         _write_comment(summary, markdown, top, fail_under)
         if as_json:
             write_json(summary.to_dict())
@@ -125,7 +125,7 @@ def report(
 
             document = make_run_document(summary, top=_LISTED if top is None else top, lists_passed=top is not None)
             print_document(document, more="--top shows more, --html FILE all of the first 2,000")
-        statuses = {_find_status(summary, fail_under), request.find_status(measurement, opened)}
+        statuses = {_find_status(summary, fail_under), request.report_status(measurement, opened)}
         return MISSED if MISSED in statuses else max(statuses)
 
 
@@ -197,11 +197,12 @@ def _summarise(run: Run, top: int | None, labels: LabelJoin, *, whole: bool) -> 
     # A report keeps a part of its room for each outcome; with twice the room, what is listed has no gap.
     most = 2 * most if not whole and 2 * most <= MOST_CASES else most
     with show_progress("read", sum(run.counts.values())) as progress:
-        items = label_items(_read(run, progress), labels)
+        items = label_items(_count_progress(run, progress), labels)
         return summarise(items, run.manifest, status=read_status(run), most_cases=most)
 
 
-def _read(run: Run, progress: ProgressBar | None = None) -> Iterator[RunItem]:
+def _count_progress(run: Run, progress: ProgressBar | None = None) -> Iterator[RunItem]:
+    """Yield the items of a run, and move a progress bar on with each."""
     for item in run.items():
         yield item
         if progress is not None:

@@ -63,7 +63,7 @@ def check_rules(
         raise UsageError("there is nothing to check by; give --rules FILE or --rule RULE")
     known = read_text_file(reference, what="--reference") if reference is not None else None
     done = asyncio.run(_check_all(Rules(chosen), list_inputs(paths).items, known))
-    (_write if as_json else _print)(done)
+    (_write_checks if as_json else _print)(done)
     complain_once(item.error for item, _ in done if item.error is not None)
     return _find_status([results for _, results in done])
 
@@ -88,7 +88,7 @@ def _failed(results: Sequence[RuleResult]) -> bool:
     return any(not result.passed and result.severity == "error" for result in results)
 
 
-def _write(done: Sequence[Checked]) -> None:
+def _write_checks(done: Sequence[Checked]) -> None:
     checks = [
         name_item(item)
         | (

@@ -316,7 +316,10 @@ class RunSession:
             raise
 
     async def go(self) -> int:
-        """Judge, show what it came to, and return the exit status."""
+        """Judge, show what it came to, and return the exit status.
+
+        Raises ``UsageError`` for a data set without a case.
+        """
         interrupted, done = asyncio.Event(), None
         try:
             with watch(self._describe), catching_interrupts(self.running.wind_down, interrupted):
@@ -352,7 +355,7 @@ class RunSession:
         if status != DONE:
             # A job that ends with 1 or 3 and does not say so is looked for in the wrong place.
             complain(_explain_status(done.counts, self.fail_under))
-        statuses = {status, self.request.find_status(measured, done)}
+        statuses = {status, self.request.report_status(measured, done)}
         return MISSED if MISSED in statuses else max(statuses)
 
     async def _finish(self, interrupted: asyncio.Event) -> Run | None:

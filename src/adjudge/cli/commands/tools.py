@@ -1,4 +1,8 @@
-"""``adjudge tools``: review forged tools, check their outputs, and manage those that are kept beside a ledger."""
+"""``adjudge tools``: review forged tools, check their outputs, and manage those that are kept beside a ledger.
+
+Whether a candidate is good enough is decided in ``tools/review.py`` (``EmergentJudge``), and whether a tool rises a
+tier in ``tools/promotion.py`` (``find_promotion_obstacle``).
+"""
 
 from __future__ import annotations
 
@@ -73,7 +77,7 @@ def review(
     several files, 2 beats 1 beats 3 beats 0.
     """
     check_whole_number("concurrency", concurrency, least=1)
-    items = [_read(path) for path in paths]
+    items = [_read_candidate(path) for path in paths]
     done: list[Reviewed] = [(item, None) for item in items]
     if any(item.error is None for item in items):  # else no judge is needed to say what is wrong
         chosen = choose(make_panel(judging), read_config(config))
@@ -123,7 +127,8 @@ def _leave_out(item: InputItem) -> Reviewed:
     return replace(item, error=item.error or f"{item.label}: the review ended without a verdict; run it again"), None
 
 
-def _read(path: str) -> InputItem:
+def _read_candidate(path: str) -> InputItem:
+    """Read a candidate from a file; an item that says why where it cannot be read."""
     from adjudge.tools.file import load_candidate
 
     try:
@@ -139,7 +144,9 @@ def _write_reviewed(done: Sequence[Reviewed]) -> None:
     ]
     if len(entries) > 1:
         write_json({"schema": "adjudge/creation-verdicts/1", "verdicts": entries})
-    elif done[0][1] is not None:
+        return
+    _, only_verdict = done[0]
+    if only_verdict is not None:
         write_json(entries[0])
 
 
@@ -179,16 +186,16 @@ By = Annotated[
 ]
 
 
-def _name(name: str, metavar: str, what: str) -> Any:
+def _make_option(name: str, metavar: str, what: str) -> Any:
     return typer.Option(f"--{name}", metavar=metavar, help=what)
 
 
 def list_tools(
     ledger: Place = None,
-    tier: Annotated[str | None, _name("tier", "TIER", "Only of this tier: session, agent or shared.")] = None,
-    status: Annotated[str | None, _name("status", "S", "Only active, unreviewed or demoted.")] = None,
-    agent: Annotated[str | None, _name("agent", "A", "Only of this agent.")] = None,
-    session: Annotated[str | None, _name("session", "S", "Only of this session, by its whole name.")] = None,
+    tier: Annotated[str | None, _make_option("tier", "TIER", "Only of this tier: session, agent or shared.")] = None,
+    status: Annotated[str | None, _make_option("status", "S", "Only active, unreviewed or demoted.")] = None,
+    agent: Annotated[str | None, _make_option("agent", "A", "Only of this agent.")] = None,
+    session: Annotated[str | None, _make_option("session", "S", "Only of this session, by its whole name.")] = None,
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
 ) -> None:
@@ -197,7 +204,7 @@ def list_tools(
     $ adjudge tools list
     """
     filters: dict[str, Any] = {"tier": tier, "status": status, "agent": agent, "session": session}
-    records = _use(ledger, config, lambda registry: registry.list(**filters))
+    records = _run_with_registry(ledger, config, lambda registry: registry.list(**filters))
     if as_json:
         write_json({"schema": "adjudge/tool-records/1", "tools": [record.to_dict() for record in records]})
         return
@@ -207,7 +214,9 @@ def list_tools(
     table = make_table("", ("id", "name", "tier", "status", "uses", "succeeded", "agent", "session"))
     for record in records:
         tool = record.tool
-        add_row(table, record.id, record.name, record.tier, record.status, *_count(record), tool.agent, tool.session)
+        add_row(
+            table, record.id, record.name, record.tier, record.status, *_format_usage(record), tool.agent, tool.session
+        )
     show_drawing(table)
 
 
@@ -220,11 +229,11 @@ def show_tool(
 
     ID is what `adjudge tools list` shows.
     """
-    record = _use(ledger, config, lambda registry: registry.get(ident))
+    record = _run_with_registry(ledger, config, lambda registry: registry.get(ident))
     if as_json:
         write_json(record.to_dict())
         return
-    candidate, (uses, rate) = record.tool.candidate, _count(record)
+    candidate, (uses, rate) = record.tool.candidate, _format_usage(record)
     lines = {"id": record.id, "name": record.name, "tier": record.tier, "status": record.status}
     lines |= {"reason": record.reason, "approved by": record.approved_by, "agent": record.tool.agent}
     lines |= {"session": record.tool.session, "uses": f"{uses}, {rate} succeeded", "refusals": record.cooling.refusals}
@@ -242,7 +251,9 @@ def show_tool(
 def promote_tool(
     ident: Id,
     judging: PanelOptions,
-    to: Annotated[str, _name("to", "TIER", "The tier to rise to, agent or shared: always the next one.")] = "agent",
+    to: Annotated[
+        str, _make_option("to", "TIER", "The tier to rise to, agent or shared: always the next one.")
+    ] = "agent",
     by: By = None,
     *,
     place: LedgerPlace,
@@ -272,9 +283,9 @@ def promote_tool(
         finally:
             await judge.aclose()
 
-    done = _use(place.ledger, place.config, work, key=place.key, writes=True)
+    done = _run_with_registry(place.ledger, place.config, work, key=place.key, writes=True)
     if as_json:
-        _write(done)
+        _write_promotion(done)
     elif done:
         print_line(f"promoted to {to}")
     else:
@@ -284,7 +295,7 @@ def promote_tool(
 
 def demote_tool(
     ident: Id,
-    reason: Annotated[str, _name("reason", "TEXT", "Why; it is recorded as it is.")],
+    reason: Annotated[str, _make_option("reason", "TEXT", "Why; it is recorded as it is.")],
     by: By = None,
     *,
     place: LedgerPlace,
@@ -297,7 +308,7 @@ def demote_tool(
     ID is what `adjudge tools list` shows. From now on, a new tool with the same digest is refused.
     """
     name = by if by is not None else find_user()
-    done = _use(
+    done = _run_with_registry(
         place.ledger, place.config, lambda tools: tools.demote(ident, reason, by=name), key=place.key, writes=True
     )
     if as_json:
@@ -306,7 +317,7 @@ def demote_tool(
         print_line(f"demoted: {done.id}")
 
 
-def _use(
+def _run_with_registry(
     url: str | None,
     config: Path | None,
     work: Callable[[ToolRegistry], Awaitable[T]],
@@ -339,13 +350,14 @@ def _find_status(done: Promotion) -> int:
     return 1 if not results or any(result.outcome == "failed" for result in results) else 3
 
 
-def _write(done: Promotion) -> None:
+def _write_promotion(done: Promotion) -> None:
     document: dict[str, Any] = {"schema": "adjudge/promotion/1", "promoted": done.promoted, "because": done.because}
     document |= {"detail": done.detail, "verdict": done.verdict.to_dict() if done.verdict is not None else None}
     write_json(document | {"tool": done.record.to_dict() if done.record is not None else None})
 
 
-def _count(record: ToolRecord) -> tuple[str, str]:
+def _format_usage(record: ToolRecord) -> tuple[str, str]:
+    """Format the number of uses and the success rate."""
     usage = record.tool.usage
     return ("0", "-") if usage is None or not usage.uses else (str(usage.uses), format_score(usage.success_rate))
 
@@ -386,7 +398,7 @@ def validate(
     beats 1 beats 0.
     """
     checked_schema = _read_schema(schema)
-    done = [_check(item, checked_schema, strict=strict_properties) for item in _list(paths)]
+    done = [_validate_output(item, checked_schema, strict=strict_properties) for item in _list_outputs(paths)]
     (_write_validated if as_json else _print_validated)(done)
     complain_once(item.error for item, _ in done if item.error is not None)
     if any(verdict is None for _, verdict in done):
@@ -408,7 +420,8 @@ def _read_schema(path: str) -> Any:
     return schema
 
 
-def _list(paths: Sequence[str] | None) -> list[InputItem]:
+def _list_outputs(paths: Sequence[str] | None) -> list[InputItem]:
+    """List the outputs to validate. Raises ``UsageError`` for a file of rows."""
     # A row of a data set is a content and not an output, so .jsonl means nothing here.
     for path in paths or ():
         if path.lower().endswith(".jsonl"):
@@ -416,7 +429,7 @@ def _list(paths: Sequence[str] | None) -> list[InputItem]:
     return list(list_inputs(paths).items)
 
 
-def _check(item: InputItem, schema: Any, *, strict: bool) -> Validated:
+def _validate_output(item: InputItem, schema: Any, *, strict: bool) -> Validated:
     from adjudge.tools.reuse import validate_reuse
     from adjudge.tools.verdict import ReuseVerdict
 
@@ -448,7 +461,9 @@ def _write_validated(done: Sequence[Validated]) -> None:
     ]
     if len(entries) > 1:
         write_json({"schema": "adjudge/reuse-verdicts/1", "verdicts": entries})
-    elif done[0][1] is not None:
+        return
+    _, only_verdict = done[0]
+    if only_verdict is not None:
         write_json(entries[0])
 
 

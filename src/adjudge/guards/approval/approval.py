@@ -1,4 +1,8 @@
-"""A request for approval, and what people said to it: values without a store and without a clock."""
+"""A request for approval, and what people said to it: values without a store and without a clock.
+
+Whose vote counts is decided in ``voting.py`` (``find_refusal``), and whether what people approve is shown to them whole
+in ``completeness.py`` (``find_gaps``).
+"""
 
 from __future__ import annotations
 

@@ -289,7 +289,7 @@ class Approvals:
         )
         judged = await self._ask_first(approval, result, terms)
         pending = make_pending_row(self.ledger, about, judged)
-        approval = await self._change(
+        approval = await self._run_transaction(
             lambda step: step.open(judged, result, pending, most_open or {}, planted=planted or {})
         )
         logger.info("approval %s was requested: %s", approval.id, approval.status)
@@ -348,7 +348,7 @@ class Approvals:
         check_flag("require_complete", require_complete)
         if undo_seconds != 0:
             check_seconds("undo_seconds", undo_seconds, most=LONGEST_UNDO)
-        await self._load(id)  # so that a mistyped id, or address of a store, makes nothing
+        await self._load_approval(id)  # so that a mistyped id, or address of a store, makes nothing
         given_vote = GivenVote(
             approval=id,
             by=name,
@@ -360,7 +360,7 @@ class Approvals:
             answer=answer,
             channel=channel,
         )
-        outcome = await self._change(lambda step: step.vote(given_vote))
+        outcome = await self._run_transaction(lambda step: step.vote(given_vote))
         await self._notice_time()
         return await self._finish_vote(outcome, id, name)
 
@@ -371,8 +371,8 @@ class Approvals:
         counts already, or that nobody gave.
         """
         name = read_name(by, "by")
-        await self._load(id)
-        return await self._finish_vote(await self._change(lambda step: step.withdraw(id, name)), id, name)
+        await self._load_approval(id)
+        return await self._finish_vote(await self._run_transaction(lambda step: step.withdraw(id, name)), id, name)
 
     async def comment(self, id: str, by: str, text: str) -> None:  # noqa: A002 - as in decide
         """Record what an approver says without deciding; ``history`` returns it.
@@ -383,8 +383,8 @@ class Approvals:
         check_text_length("text", text, LONGEST_REASON)
         if not text.strip():
             raise UsageError("a comment needs a text: what the other approvers should know", argument="text")
-        approval = await self._load(id)
-        refused = await self._change(lambda step: step.comment(id, name, text))
+        approval = await self._load_approval(id)
+        refused = await self._run_transaction(lambda step: step.comment(id, name, text))
         if refused is not None:
             problem = f"{name!r} is none of the approvers of {approval.id}; nothing was recorded"
             raise DecisionRefused(problem, because=refused)
@@ -444,11 +444,11 @@ class Approvals:
         This method and those below that take ``str | Approval`` read no request again that you have read already.
         Raises ``UsageError`` for an unknown id.
         """
-        approval = await self._load(id)
+        approval = await self._load_approval(id)
         now = await self._find_time(approval)
         if is_due(approval, now) or find_final_vote(approval, now) is not None:
             await self._close_due([approval.id])
-            approval = await self._load(approval.id)
+            approval = await self._load_approval(approval.id)
         return approval
 
     async def find(self, part: str) -> str:
@@ -630,7 +630,7 @@ class Approvals:
         They are those of the latest 1,000 votes about requests that ``by`` was asked about too, and none about this
         request.
         """
-        approval = await self._load(id)
+        approval = await self._load_approval(id)
         work = partial(find_reasons, by=read_name(by, "by"), gate=approval.gate, apart_from=approval.id)
         return tuple(await self._look_up(work) or ())
 
@@ -652,7 +652,7 @@ class Approvals:
 
     async def history(self, id: str | Approval) -> tuple[Entry, ...]:  # noqa: A002 - as in decide
         """Return the ledger's entries about a request, in order, including refused decisions."""
-        approval = await self._load(id)
+        approval = await self._load_approval(id)
         entries = self.ledger.query(subject=approval.subject)
         return tuple([entry async for entry in entries if (entry.payload or {}).get("approval") == approval.id])
 
@@ -661,7 +661,7 @@ class Approvals:
 
         ``decide(..., require_complete=True)`` refuses to approve it then. A denial always works.
         """
-        approval = await self._load(id)
+        approval = await self._load_approval(id)
         judged_with = await self._look_up(partial(load_judged_with, ident=approval.id))
         return find_gaps(approval, await self._look_up(partial(read_shown, approval=approval)), judged_with)
 
@@ -671,7 +671,7 @@ class Approvals:
         It is of the same gate and, where they say so in their metadata, of the same tool, HTTP method and path. One
         that the ledger does not confirm is passed over.
         """
-        approval = await self._load(id)
+        approval = await self._load_approval(id)
         if approval.gate is None:
             return None
         work = partial(load_approved_before, ident=approval.id, gate=approval.gate)
@@ -753,7 +753,7 @@ class Approvals:
         """
         if not decision.allowed or decision.approval_id is None:
             raise UsageError(f"only a decision that an approval allowed uses it; this one is {decision.explain()}")
-        return await self._change(lambda step: step.use(decision))
+        return await self._run_transaction(lambda step: step.use(decision))
 
     # ---------------------------------------------------------------- afterwards
 
@@ -765,7 +765,7 @@ class Approvals:
         if (await self.get(id)).status == "open":
             raise UsageError(f"approval {id} is open, and people have to read it; decide it first")
 
-        return await self._change(lambda step: step.forget(id))
+        return await self._run_transaction(lambda step: step.forget(id))
 
     async def forget_due(self, *, most: int | None = None) -> int:
         """Forget the requests that were closed more than ``keep_for`` seconds ago, and return how many there were.
@@ -779,7 +779,7 @@ class Approvals:
         recorded = before if self._shares_clock else None
         ids = await self._look_up(partial(find_unforgotten, recorded=recorded, closed=before, most=most)) or []
         for ident in ids:
-            await self._change(partial(ApprovalTransaction.forget, ident=ident))
+            await self._run_transaction(partial(ApprovalTransaction.forget, ident=ident))
         return len(ids)
 
     async def labels(self) -> AsyncIterator[dict[str, Any]]:
@@ -846,7 +846,7 @@ class Approvals:
     async def _close_due(self, due: Iterable[str]) -> None:
         """Count final votes and close what is over, each in a transaction that looks again: somebody else may have."""
         for ident in due:
-            ended = await self._change(partial(ApprovalTransaction.close_due, ident=ident))
+            ended = await self._run_transaction(partial(ApprovalTransaction.close_due, ident=ident))
             if ended is not None:
                 await self._announce_end(ended)
 
@@ -882,7 +882,7 @@ class Approvals:
                 return
             after = approvals[-1].id
 
-    async def _load(self, ident: str | Approval) -> Approval:
+    async def _load_approval(self, ident: str | Approval) -> Approval:
         if isinstance(ident, Approval):
             return ident
         check_text_length("an approval's id", ident, 1_000)
@@ -895,7 +895,8 @@ class Approvals:
         """Read from the tables of requests; ``None`` before the first request was made."""
         return await self.ledger.look(work, tables=make_tables())
 
-    async def _change(self, work: Callable[[ApprovalTransaction], T]) -> T:
+    async def _run_transaction(self, work: Callable[[ApprovalTransaction], T]) -> T:
+        """Run work in a transaction of the ledger, and return its result."""
         return await self.ledger.transact(
             lambda transaction: work(ApprovalTransaction(self.ledger, self._time, transaction, self._shares_clock)),
             tables=make_tables(),

@@ -105,10 +105,10 @@ def derive_request(members: Mapping[str, Any]) -> ListedRequest:
     title = metadata.get("title")
     columns = RequestColumns(
         created_at=_write_time(members["created_at"]),
-        gate=_keep(members.get("gate")),
-        title=_keep(flatten(title, LONGEST_TITLE).strip()) if isinstance(title, str) else None,
-        agent=_keep(metadata.get("agent")),
-        customer=_keep(metadata.get("customer")),
+        gate=_read_column(members.get("gate")),
+        title=_read_column(flatten(title, LONGEST_TITLE).strip()) if isinstance(title, str) else None,
+        agent=_read_column(metadata.get("agent")),
+        customer=_read_column(metadata.get("customer")),
     )
     expires_at = members["expires_at"]
     return ListedRequest(
@@ -120,7 +120,8 @@ def _write_time(text: str) -> str:
     return format_time(datetime.fromisoformat(text))
 
 
-def _keep(text: object) -> str | None:
+def _read_column(text: object) -> str | None:
+    """Read the text of a column, which every store can hold; ``None`` for anything else."""
     return text if isinstance(text, str) and 0 < len(text) <= MOST_SUBJECT and can_store(text) else None
 
 
@@ -136,7 +137,10 @@ def insert_columns(connection: Connection, ident: str, request: ListedRequest) -
 
 
 async def verify_listed(ledger: Ledger, verification: Verification) -> Verification:
-    """The verification of a ledger, of whose requests for approval some may be listed as something else."""
+    """Return the verification of a ledger, with a fault if a request for approval is not listed as its entry has it.
+
+    A ledger that is changed already is not compared any further.
+    """
     if not verification.valid:
         return verification
     difference = await ledger.look(find_difference, tables=make_tables(), snapshot=True)

@@ -3,6 +3,8 @@
 Anybody who can write the database can change the table, so the ledger has to confirm what is read from it: the
 ``approval.requested`` entry holds the digest of the pending decision, and the entry of the decision that replaces it
 says that the approval is used.
+
+Everything that a resumed decision has to match is decided in ``guards/gate.py`` (``Check.resume``).
 """
 
 from __future__ import annotations
@@ -167,6 +169,8 @@ def was_used(connection: Connection, approval: Approval) -> bool:
 
     The table is not enough: anybody who can write the database could clear the mark and use the approval again. If a
     later decision about the same content was erased, it may have been the one that used it, so the answer is yes.
+
+    Raises ``LedgerError`` where the ledger does not confirm the approval.
     """
     table = make_ledger_table()
     request = connection.execute(table.select().where(table.c.seq == (approval.seq or NO_PLACE))).one_or_none()

@@ -94,7 +94,10 @@ def explain_first(result: JudgeResult) -> tuple[bool, str]:
 
 
 async def _ask(judge: Any, approval: Approval) -> JudgeResult:
-    """Ask a judge whether to approve a request, by its own rubric if it has one; rules alone may decide."""
+    """Ask a judge whether to approve a request, by its own rubric if it has one; rules alone may decide.
+
+    Raises ``ReplyError`` for an answer that is no result.
+    """
     started = time.perf_counter()
     rubric = getattr(judge, "rubric", None)
     request = {"request": approval.message, "outcome": approval.outcome, "score": approval.score}

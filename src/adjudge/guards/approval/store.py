@@ -1,4 +1,7 @@
-"""The tables of approvals, beside the ledger whose entries tell of every change to them."""
+"""The tables of approvals, beside the ledger whose entries tell of every change to them.
+
+Whose vote counts, and what votes add up to, is decided in ``voting.py``; this writes it, with the ledger's entry of it.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ from adjudge.ledger.columns import (
     name_owned,
     split_run,
 )
-from adjudge.ledger.entry import Entry, Row, format_time
+from adjudge.ledger.entry import PAYLOAD, Entry, Row, format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import Draft, can_store, encode_payload
 from adjudge.ledger.store import Transaction, find_latest, has_passed
@@ -325,7 +328,7 @@ class ApprovalTransaction:
             return VoteOutcome(
                 approval=self._hold(approval, replace(vote, final_at=final_at)), refused=None, ended=False
             )
-        approval = self._count(approval, vote)
+        approval = self._record_vote(approval, vote)
         return VoteOutcome(approval=approval, refused=None, ended=approval.status != "open")
 
     def withdraw(self, ident: str, by: str) -> VoteOutcome:
@@ -365,7 +368,7 @@ class ApprovalTransaction:
         if approval.status != "open":
             return approval
         because = "what it was about was deleted"
-        return self._end(
+        return self._end_request(
             replace(approval, status="denied", decided_by="policy", closed_at=self.clock(), closed_because=because)
         )
 
@@ -381,6 +384,8 @@ class ApprovalTransaction:
 
         ``None`` when the approval can be used once and was used. Other writers wait for this transaction, so of any
         number of simultaneous attempts exactly one gets a place.
+
+        Raises ``UsageError`` for an audit, and for a request that is not approved.
         """
         connection, ident = self.transaction.connection, decision.approval_id or ""
         approval, row = load(connection, ident), load_pending(connection, ident)
@@ -406,15 +411,16 @@ class ApprovalTransaction:
         while (vote := find_final_vote(approval, now)) is not None:
             answer = check_pending_vote(self.transaction.connection, approval, vote)
             delete_pending_vote(self.transaction.connection, approval.id, vote.by)
-            approval = self._count(drop_pending(approval, vote.by), replace(vote, final_at=None, answer=answer))
+            approval = self._record_vote(drop_pending(approval, vote.by), replace(vote, final_at=None, answer=answer))
         # In this order: a vote counts at the latest when the request expires.
-        return self._end(expire(approval, now)) if is_due(approval, now) else approval
+        return self._end_request(expire(approval, now)) if is_due(approval, now) else approval
 
-    def _count(self, approval: Approval, vote: Vote) -> Approval:
+    def _record_vote(self, approval: Approval, vote: Vote) -> Approval:
+        """Record a vote and count it; the request ends if that decides it."""
         vote = replace(vote, seq=self._record(approval, make_voted_entry(approval, vote, None)))
         approval = count_vote(approval, vote)
         if approval.status != "open":
-            return self._end(approval, vote)
+            return self._end_request(approval, vote)
         update(self.transaction.connection, approval, vote)
         return approval
 
@@ -441,7 +447,8 @@ class ApprovalTransaction:
         judged_with = load_judged_with(self.transaction.connection, approval.id)
         return "incomplete" if find_gaps(approval, recorded, judged_with) else None
 
-    def _end(self, approval: Approval, vote: Vote | None = None) -> Approval:
+    def _end_request(self, approval: Approval, vote: Vote | None = None) -> Approval:
+        """Record the end of a request, and that the votes which were pending never counted."""
         # What was pending when somebody else closed it never counts, and the ledger says so.
         for late in approval.pending_votes:
             self._record(approval, make_voted_entry(approval, late, "closed"))
@@ -480,7 +487,10 @@ def insert(connection: Connection, approval: Approval, listed: ListedRequest) ->
 
 
 def update(connection: Connection, approval: Approval, vote: Vote | None = None) -> None:
-    """Write what became of an open request, and the vote that made it so."""
+    """Write what became of an open request, and the vote that made it so.
+
+    Raises ``LedgerError`` where it is open no more, which adjudge cannot have done.
+    """
     table = _approvals()
     if vote is not None:
         values: dict[str, Any] = {"approval": approval.id, "by": vote.by, "seq": vote.seq}
@@ -593,7 +603,7 @@ def load(connection: Connection, ident: str) -> Approval:
     # What no store can hold is no id, and some raise when they are asked for it.
     is_storable = isinstance(ident, str) and can_store(ident)
     statement = _approvals().select().where(_approvals().c.id == ident)
-    approvals = _fetch(connection, statement) if is_storable else []
+    approvals = _fetch_approvals(connection, statement) if is_storable else []
     if not approvals:
         raise explain_missing(ident)
     return approvals[0]
@@ -619,7 +629,7 @@ def load_many(
         statement = statement.where(table.c.overrides == 1)
     if approver is not None:
         statement = statement.where(table.c.id.in_(select_asked(approver)))
-    return _fetch(connection, statement)
+    return _fetch_approvals(connection, statement)
 
 
 def select_asked(approver: str) -> Select[Any]:
@@ -669,7 +679,8 @@ def load_votes_of(connection: Connection, *, by: str, since: datetime | None) ->
     statement = table.select().where(table.c.seq.in_(given.union(withdrawn))).order_by(table.c.seq)
     rows: list[Any] = [list(row) for row in connection.execute(statement)]
     for row in rows:
-        row[5] = None if row[5] is None else bytes(row[5])  # PostgreSQL's is a view of memory
+        # PostgreSQL's is a view of memory.
+        row[PAYLOAD] = None if row[PAYLOAD] is None else bytes(row[PAYLOAD])
     return rows
 
 
@@ -678,7 +689,7 @@ def check_room(connection: Connection, approval: Approval, most_open: Mapping[st
     from sqlalchemy import func, select
 
     run, table, columns = find_run(approval.metadata), _approvals(), make_tables().tables[REQUEST_COLUMNS]
-    owner = None if run is None else split_run(run)[0]
+    owner = None if run is None else split_run(run).owner
     ids = {
         "run": None if run is None else _select_named(name_counted(run, approval.metadata)),
         "key": None if owner is None else _select_named(name_owned(owner)),
@@ -709,7 +720,7 @@ def _select_named(name: str) -> Select[Any]:
 def load_several(connection: Connection, ids: Sequence[str]) -> list[Approval]:
     """Load the requests of these ids, in this order; those that are not there are left out."""
     statement = _approvals().select().where(_approvals().c.id.in_(ids))
-    approvals = {approval.id: approval for approval in _fetch(connection, statement)}
+    approvals = {approval.id: approval for approval in _fetch_approvals(connection, statement)}
     return [approvals[ident] for ident in ids if ident in approvals]
 
 
@@ -721,7 +732,7 @@ def load_approved_before(connection: Connection, ident: str, gate: str) -> list[
     joined = table.join(pending, table.c.id == pending.c.approval)
     where = (pending.c.gate == gate) & (table.c.status == "approved") & (table.c.id < ident)
     statement = select(table).select_from(joined).where(where).order_by(table.c.id.desc()).limit(_RECENT)
-    return _fetch(connection, statement)
+    return _fetch_approvals(connection, statement)
 
 
 def is_planted(connection: Connection, ident: str) -> bool:
@@ -802,7 +813,7 @@ def find_passed(connection: Connection, now: datetime) -> list[str]:
     expired = table.select().where(table.c.status.in_(OPEN) & table.c.expires_at.between(current, latest))
     final = select(pending.c.approval).where(pending.c.final_at.between(current, latest))
     voted = table.select().where(table.c.status.in_(OPEN) & table.c.id.in_(final))
-    requests = {request.id: request for query in (expired, voted) for request in _fetch(connection, query)}
+    requests = {request.id: request for query in (expired, voted) for request in _fetch_approvals(connection, query)}
     return sorted(ident for ident, request in requests.items() if find_time(connection, request, now) > now)
 
 
@@ -842,12 +853,12 @@ def _to_row(approval: Approval) -> dict[str, Any]:
     }
 
 
-def _fetch(connection: Connection, statement: Select[Any]) -> list[Approval]:
+def _fetch_approvals(connection: Connection, statement: Select[Any]) -> list[Approval]:
     rows = connection.execute(statement).all()
     ids = [row.id for row in rows]
     votes = list_votes(connection, make_tables().tables[VOTES], ids)
     pending = list_votes(connection, _pending_votes(), ids)
-    return [_read(row, votes.get(row.id, ()), pending.get(row.id, ())) for row in rows]
+    return [_read_approval(row, votes.get(row.id, ()), pending.get(row.id, ())) for row in rows]
 
 
 def list_votes(connection: Connection, table: Table, ids: list[str]) -> dict[str, list[Any]]:
@@ -867,7 +878,8 @@ def read_votes(votes: Iterable[Any], names: tuple[str, ...]) -> list[dict[str, A
     return [{name: getattr(vote, name) for name in names} | {"approved": bool(vote.approved)} for vote in votes]
 
 
-def _read(row: Any, votes: Iterable[Any], pending: Iterable[Any]) -> Approval:
+def _read_approval(row: Any, votes: Iterable[Any], pending: Iterable[Any]) -> Approval:
+    """Read an approval from its rows. Raises ``LedgerError`` for one that was changed by hand."""
     try:
         body = json.loads(row.body)
         names = ("by", "seq", "at", "reason")

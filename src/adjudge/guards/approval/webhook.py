@@ -70,6 +70,7 @@ class Webhook:
 
     def __post_init__(self) -> None:
         _check_url(self.url)
+        # Raises for a secret that cannot be read.
         _read_secret(self.secret)
         check_whole_number("retries", self.retries, least=0, most=20)
         check_seconds("timeout", self.timeout, most=300)
@@ -191,7 +192,7 @@ class DeliveryQueue:
         async def make_body() -> bytes:
             return render_event(event, approval, await self._find_link(event, approval))
 
-        self._begin(f"{event} of approval {approval.id}", f"{approval.id}:{event}", make_body)
+        self._begin_delivery(f"{event} of approval {approval.id}", f"{approval.id}:{event}", make_body)
 
     def send_monitor(self, monitor: Monitor) -> None:
         """Begin a delivery about the audits of a gate; an alarm has one id, whichever process sends it."""
@@ -201,7 +202,7 @@ class DeliveryQueue:
 
         state = [monitor.gate, monitor.verdict, monitor.alarm_seq or monitor.seq]
         digest = sha256(json.dumps(state).encode()).hexdigest()[:32]
-        self._begin(f"monitor.changed of gate {show(monitor.gate)}", f"{digest}:monitor.changed", make_body)
+        self._begin_delivery(f"monitor.changed of gate {show(monitor.gate)}", f"{digest}:monitor.changed", make_body)
 
     def send_call(self, run_id: str, call_id: str) -> None:
         """Begin a delivery about a call that nobody had checked; a hook that is installed twice sends one id twice."""
@@ -210,9 +211,10 @@ class DeliveryQueue:
             return render_call_event(run_id, call_id)
 
         digest = sha256(json.dumps([run_id, call_id]).encode()).hexdigest()[:32]
-        self._begin(f"call.unchecked of run {show(run_id)}", f"{digest}:call.unchecked", make_body)
+        self._begin_delivery(f"call.unchecked of run {show(run_id)}", f"{digest}:call.unchecked", make_body)
 
-    def _begin(self, name: str, ident: str, make_body: Callable[[], Awaitable[bytes]]) -> None:
+    def _begin_delivery(self, name: str, ident: str, make_body: Callable[[], Awaitable[bytes]]) -> None:
+        """Begin to deliver a notification; it is dropped where too many wait."""
         for task in self._tasks.copy():  # a copy: another loop's thread may be sending as well
             if task.get_loop().is_closed():
                 self._tasks.discard(task)

@@ -3,6 +3,8 @@
 Its bytes are determined by what it says: they are read only if writing what was read gives the same bytes again, and
 the digest in them is computed anew. So a changed bit is found without any key; a signature over the digest shows who
 made it (``signing.py``).
+
+Whether it is enough for a result is decided in ``qualification.py`` (``qualify``).
 """
 
 from __future__ import annotations

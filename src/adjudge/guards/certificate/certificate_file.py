@@ -1,4 +1,7 @@
-"""Certificates read from their files."""
+"""Certificates read from their files.
+
+Whether one is enough for a result is decided in ``qualification.py`` (``qualify``).
+"""
 
 from __future__ import annotations
 

@@ -140,34 +140,34 @@ class CertificateDemand:
         source = self.terms.source
         if isinstance(source, Certificate):
             if self._read is None:
-                self._read = self._check(None, source)
+                self._read = self._check_signer(None, source)
             return self._read
         try:
             raw = await asyncio.to_thread(read_bytes, Path(source))
         except OSError as error:
-            return _Reading(problem=self._name(f"cannot be read: {error.strerror}"))
+            return _Reading(problem=self._name_problem(f"cannot be read: {error.strerror}"))
         except UsageError as error:
-            return _Reading(problem=self._name(str(error)))
+            return _Reading(problem=self._name_problem(str(error)))
         if self._read is None or self._read.raw != raw:
             self._read = self._parse(raw)
         return self._read
 
     def _parse(self, raw: bytes) -> _Reading:
         try:
-            return self._check(raw, parse_certificate(raw))
+            return self._check_signer(raw, parse_certificate(raw))
         except UsageError as error:
-            return _Reading(raw=raw, problem=self._name(f"does not count: {error}"))
+            return _Reading(raw=raw, problem=self._name_problem(f"does not count: {error}"))
 
-    def _check(self, raw: bytes | None, certificate: Certificate) -> _Reading:
+    def _check_signer(self, raw: bytes | None, certificate: Certificate) -> _Reading:
         """Check who signed a certificate: without a known signer, anybody may have written it."""
         if certificate.signature is None and self.terms.allow_unsigned:
             return _Reading(raw=raw, certificate=certificate)
         problem = find_signature_problem(certificate, self.terms.key)
         if problem is None:
             return _Reading(raw=raw, certificate=certificate)
-        return _Reading(raw=raw, problem=self._name(f"does not count: {problem}"))
+        return _Reading(raw=raw, problem=self._name_problem(f"does not count: {problem}"))
 
-    def _name(self, problem: str) -> str:
+    def _name_problem(self, problem: str) -> str:
         source = self.terms.source
         where = "" if isinstance(source, Certificate) else f" {flatten(Path(source).name, 120)}"
         return f"the certificate{where} {problem}"

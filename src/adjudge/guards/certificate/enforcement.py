@@ -33,7 +33,7 @@ class Enforcement:
         return self._has_begun
 
     async def choose_mode(self, qualification: Qualification | None) -> Literal["enforce", "observe"]:
-        """Choose what the gate does with a result, and begin to enforce with the first that is qualified.
+        """Choose what the gate does with a result, and record that it begins to enforce with the first qualified one.
 
         If the ledger cannot be read or written, it enforces: the gate may have begun to, and must not observe again.
         """

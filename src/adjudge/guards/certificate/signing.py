@@ -1,4 +1,7 @@
-"""Signatures of certificates, with the key of a ledger: Ed25519 over schema and digest."""
+"""Signatures of certificates, with the key of a ledger: Ed25519 over schema and digest.
+
+Whose signature a gate wants is decided in ``demand.py`` (``CertificateDemand``).
+"""
 
 from __future__ import annotations
 

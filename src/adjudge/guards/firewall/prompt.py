@@ -81,7 +81,8 @@ def names_rules(seat: JudgeResult) -> bool:
 
 
 _POSES = (
-    re.compile(r"^\W*(?:(?:rule|item|entry)\W*)?(\d{1,9})\s*[.):\]>|=-]"),  # a line that begins like a numbered entry
+    # A line that begins like a numbered entry.
+    re.compile(r"^\W*(?:(?:rule|item|entry)\W*)?(\d{1,9})\s*[.):\]>|=-]"),
     re.compile(r"\b(?:rule|item|entry|index)\b\W{0,9}(\d{1,9})(?!\w)"),
 )
 

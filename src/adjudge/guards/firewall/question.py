@@ -1,4 +1,7 @@
-"""The questions of the firewalls: constant texts, so that the system part is the same bytes for every check."""
+"""The questions of the firewalls: constant texts, so that the system part is the same bytes for every check.
+
+The verdict that follows from the replies is decided in ``input.py`` (``_conclude``) and ``prompt.py`` (``sort_rules``).
+"""
 
 from __future__ import annotations
 
@@ -113,7 +116,7 @@ def _read_list(members: Mapping[str, Any], name: str, read: Callable[[Mapping[st
 
 
 def _read_rule(entry: Mapping[str, Any]) -> tuple[int, str]:
-    """Read the number of a rejected rule, and the reason."""
+    """Read the number of a rejected rule, and the reason. Raises ``ReplyError`` for a number that is none."""
     index = entry.get("index")
     if type(index) is not int:  # neither 1.5, nor true, nor "1": which rule was meant is not ours to guess
         raise ReplyError("unparseable", "an 'index' in the reply is not a whole number")
@@ -302,7 +305,10 @@ class _PlainCopier:
         self.left = MOST_CHARACTERS
 
     def copy(self, value: Any, depth: int) -> Any:
-        """Copy a value as dictionaries and lists; counted, so that one that holds itself many times comes to an end."""
+        """Copy a value as dictionaries and lists; counted, so that one that holds itself many times comes to an end.
+
+        Raises ``UnwritableError`` for what is no plain JSON.
+        """
         self._spend(value)
         if value is None or isinstance(value, str | bool | int):
             return value

@@ -1,4 +1,7 @@
-"""The verdicts of firewalls."""
+"""The verdicts of firewalls.
+
+The verdicts are decided in ``input.py`` (``_conclude``) and ``prompt.py`` (``sort_rules``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Probing: the tool is called where there is one, a judge compares, and code decides."""
+"""Probing: the tool is called where there is one, a judge compares, and code decides (``_decide``).
+
+From which similarity on a tool has drifted is decided in ``probe.py`` (``ProbeThresholds.find_drift``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A probe as a question: the wording, the reading of the reply, and the judges that name a violation."""
+"""A probe as a question: the wording, the reading of the reply, and the judges that name a violation.
+
+What follows from the reading of a reply is decided in ``evaluate.py`` (``_decide``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The result of a probe, and the report about many."""
+"""The result of a probe, and the report about many.
+
+When a probe has drifted is decided in ``evaluate.py`` (``_decide``).
+"""
 
 from __future__ import annotations
 

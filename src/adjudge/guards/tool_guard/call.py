@@ -1,4 +1,7 @@
-"""A call of a tool that an agent wants to make, and the answer of a guard, as values. Pure."""
+"""A call of a tool that an agent wants to make, and the answer of a guard, as values. Pure.
+
+Whether a call may be made is decided in ``guard.py`` (``ToolGuard._check_question``).
+"""
 
 from __future__ import annotations
 

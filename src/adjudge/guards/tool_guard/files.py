@@ -100,7 +100,7 @@ class _Reader:
             self.is_complete = False
             return
         if target.is_relative_to(self.root) and _is_file(target):
-            self._read(name, target)
+            self._digest_file(name, target)
 
     def _find(self, word: str) -> Path | None:
         """Find what a name in the folder, or below it, stands for; ``None`` where nothing is there."""
@@ -113,7 +113,8 @@ class _Reader:
                 return path
         return None
 
-    def _read(self, name: str, target: Path) -> None:
+    def _digest_file(self, name: str, target: Path) -> None:
+        """Digest a file under a name; one that cannot be read, or for which no bytes are left, makes it incomplete."""
         data = _read_file(target, self._bytes_left)
         if data is None:
             self.is_complete = False
@@ -158,10 +159,11 @@ def _list_words(arguments: Mapping[str, Any]) -> Iterator[str]:
         elif isinstance(value, list):
             values += value
         elif isinstance(value, str):
-            yield from dict.fromkeys([value, *_split(value)])
+            yield from dict.fromkeys([value, *_split_words(value)])
 
 
-def _split(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
+    """Split a text into words as it stands, and as a shell would."""
     words = _BREAKS.split(text)
     with suppress(ValueError):  # a quotation that is not closed
         words += shlex.split(text)

@@ -280,7 +280,7 @@ class ToolGuard(ReadOnly):
         matched = self._tools.find(tool, server)
         if matched is None:
             return False
-        _, checker = matched
+        checker = matched.value
         # A gate of a guard that asks keeps pending decisions (see _check_gates), so this is: it asks, and does not only
         # observe.
         return isinstance(checker, Gate) and can_repeat(checker)
@@ -321,7 +321,7 @@ class ToolGuard(ReadOnly):
         For integrations that know a person by their sign-in, and take a vote of theirs.
         """
         matched = self._tools.find(tool, server)
-        store = matched[1].pending_store if matched is not None and isinstance(matched[1], Gate) else None
+        store = matched.value.pending_store if matched is not None and isinstance(matched.value, Gate) else None
         return store if isinstance(store, Approvals) else None
 
     async def record_pass(self, call: ToolCall, verdict: ToolVerdict) -> None:
@@ -434,24 +434,23 @@ class ToolGuard(ReadOnly):
         matched = self._tools.find(call.tool, call.server)
         if matched is None:
             return await self._record_refusal("not_listed", call, "no name of the guard's tools fits this one")
-        _, checker = matched
         try:
             question = await self._read_call(call)
         except AdjudgeError as error:
             return await self._record_refusal("refused", call, f"the call cannot be read: {error}")
-        return await self._check_in_turn(call, question, checker, task, asks_anew=asks_anew)
+        return await self._check_in_turn(call, question, matched.value, task, asks_anew=asks_anew)
 
     async def _check_content(self, gate: str, content: object, run: str) -> ToolVerdict:
         call = ToolCall(gate, {}, "", run)
         matched = self._tools.find(gate, None)
-        if matched is None or not matched[0].is_exact or not isinstance(matched[1], Gate):
+        if matched is None or not matched.pattern.is_exact or not isinstance(matched.value, Gate):
             return await self._record_refusal("not_listed", call, "no gate of the guard has this name")
         try:
             about = {"tool": gate, "run_id": run, "kind": CONTENT}
             question = self._read_text(content, "content", about, run, label=gate)
         except AdjudgeError as error:
             return await self._record_refusal("refused", call, f"the content cannot be read: {error}")
-        return await self._check_in_turn(call, question, matched[1], None)
+        return await self._check_in_turn(call, question, matched.value, None)
 
     async def _check_in_turn(
         self,
@@ -462,6 +461,7 @@ class ToolGuard(ReadOnly):
         *,
         asks_anew: bool = True,
     ) -> ToolVerdict:
+        """Check a call once nobody else checks the same text in its run."""
         # One text at a time in a run of this process: else a burst of one call asks a judge as often as it is made, and
         # one of the answers is a yes.
         lock = self._locks.setdefault(f"{question.run_id}\n{question.subject}", asyncio.Lock())
@@ -541,6 +541,7 @@ class ToolGuard(ReadOnly):
             content[FILES_NOT_BOUND] = True
         check_extent(content, "call")
         text, _ = write_plain(content, label="call")
+        declared = self._effects.find(call.tool, call.server)
         label = call.tool if call.server is None else f"{call.server}: {call.tool}"
         return _Question(
             run_id=call.run_id,
@@ -550,7 +551,7 @@ class ToolGuard(ReadOnly):
             about=self._describe(call),
             label=flatten(label, 200),
             more={"remarks": remarks} if (remarks := _read_remarks(call.remarks)) else {},
-            effects=() if (declared := self._effects.find(call.tool, call.server)) is None else declared[1],
+            effects=() if declared is None else declared.value,
         )
 
     def _describe(self, call: ToolCall) -> dict[str, Any]:
@@ -621,7 +622,7 @@ class ToolGuard(ReadOnly):
 
     async def _is_open(self, call: ToolCall) -> bool:
         matched = self._tools.find(call.tool, call.server)
-        gate = None if matched is None else matched[1]
+        gate = None if matched is None else matched.value
         if not isinstance(gate, Gate) or gate.pending_store is None or not can_repeat(gate):
             return False
         try:
@@ -713,7 +714,7 @@ class ToolGuard(ReadOnly):
     async def _check_result(self, call: ToolCall, result: object) -> ToolVerdict:
         """Check what a tool returned, by the tool's own screen and the gate of results; without both it is allowed."""
         matched = self._tools.find(call.tool, call.server)
-        checker = None if matched is None else matched[1]
+        checker = None if matched is None else matched.value
         if self.results is None and not isinstance(checker, ResultScreen):
             return ToolVerdict("allow")  # nobody checks it, so it may be of any size and kind
         content: dict[str, Any] = {"tool": call.tool, **({} if call.server is None else {"server": call.server})}

@@ -1,4 +1,7 @@
-"""An agent's call as an approval is bound to it, and as it is found again. Pure."""
+"""An agent's call as an approval is bound to it, and as it is found again. Pure.
+
+That an approval of it is good for one use is decided in ``guards/held_request.py`` (``is_single_use``).
+"""
 
 from __future__ import annotations
 

@@ -56,12 +56,12 @@ class CallHistory:
     @property
     def owner(self) -> str | None:
         """The key of a server that made the run, like ``key:54343b4accb3``; ``None`` for a run of no server."""
-        return split_run(self.run_id)[0]
+        return split_run(self.run_id).owner
 
     @property
     def session(self) -> str:
         """The program's own name of the run."""
-        return split_run(self.run_id)[1]
+        return split_run(self.run_id).name
 
 
 async def read_call_history(ledger: Ledger, approval: Approval) -> CallHistory | None:

@@ -98,6 +98,14 @@ class Pattern:
         return server is None if self.server == _OWN else server is not None and _get_word(self.server).fits(server)
 
 
+@dataclass(frozen=True, slots=True)
+class MatchedTool(Generic[T]):
+    """The most specific pattern that fits a tool, and the value that is written for it."""
+
+    pattern: Pattern
+    value: T
+
+
 class ToolPatterns(Generic[T]):
     """Values by tool, found by the most specific pattern that fits.
 
@@ -118,7 +126,7 @@ class ToolPatterns(Generic[T]):
         """Return every pattern and what is written for it."""
         return tuple(self._values.items())
 
-    def find(self, tool: str, server: str | None) -> tuple[Pattern, T] | None:
+    def find(self, tool: str, server: str | None) -> MatchedTool[T] | None:
         """Find what is written for a tool; ``None`` where nothing is, or what is written for another resembles it."""
         if not _is_name(tool) or not (server is None or _is_name(server)):
             return None
@@ -137,7 +145,7 @@ class ToolPatterns(Generic[T]):
             ]
             if any(pattern.resembles(tool, server) for pattern in stricter):
                 return None
-        return best, self._values[best]
+        return MatchedTool(best, self._values[best])
 
     def fits(self, tool: str, server: str | None) -> bool:
         """Return whether anything is written for a tool."""
@@ -153,8 +161,8 @@ class ToolPatterns(Generic[T]):
                 shared = Pattern(other.server, one.tool, "")
                 if not any(pattern.covers(shared) and shared.covers(pattern) for pattern in patterns):
                     raise UsageError(
-                        f"tools have {show(one.key)} and {show(other.key)}, and both fit {_write(shared)}; write for "
-                        "that one too what checks it"
+                        f"tools have {show(one.key)} and {show(other.key)}, and both fit {_write_pattern(shared)}; "
+                        "write for that one too what checks it"
                     )
 
 
@@ -184,7 +192,8 @@ def _check_own_name(text: str) -> None:
 
 def _read_word(text: str, key: ToolKey) -> Word:
     name = text.removesuffix("*")
-    if not text or not (name == "" or _is_name(name)) or any(character in "*?[" for character in name):
+    is_readable = (name == "" or _is_name(name)) and not any(character in "*?[" for character in name)
+    if not text or not is_readable:
         raise UsageError(
             f"a tool is named by its name or, with * at the end, by how it begins, in printable ASCII; got {show(key)}",
             argument="tools",
@@ -212,7 +221,7 @@ def _covers_server(one: Word | str, other: Word | str) -> bool:
     return isinstance(one, Word) and isinstance(other, Word) and one.covers(other)
 
 
-def _write(pattern: Pattern) -> str:
+def _write_pattern(pattern: Pattern) -> str:
     tool = pattern.tool.text + "*" * pattern.tool.is_prefix
     if not isinstance(pattern.server, Word):
         return show(tool)

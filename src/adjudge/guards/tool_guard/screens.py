@@ -1,4 +1,8 @@
-"""Checks of a call that a guard can ask beside a gate, such as a firewall or a registry of tools, and their answer."""
+"""Checks of a call that a guard can ask beside a gate, such as a firewall or a registry of tools, and their answer.
+
+In which order screens, the trust of a run and the gate are asked is decided in ``guard.py``
+(``ToolGuard._check_question``).
+"""
 
 from __future__ import annotations
 

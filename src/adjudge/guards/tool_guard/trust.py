@@ -113,7 +113,7 @@ async def reopen_stopped_run(ledger: Ledger, run_id: str, *, by: str, reason: st
     if (await TrustReader(ledger).read(run_id)).is_clean:
         hint = "; behind a server its name begins with its key, like key:54343b4accb3/RUN"
         problem = f"nothing of the run {show(run_id)} was refused, so it is not stopped"
-        raise UsageError(problem + hint * (split_run(run_id)[0] is None), argument="run_id")
+        raise UsageError(problem + hint * (split_run(run_id).owner is None), argument="run_id")
     return await reopen_run(ledger, run_id, by=by, reason=reason)
 
 

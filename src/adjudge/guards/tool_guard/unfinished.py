@@ -71,14 +71,14 @@ async def list_unfinished_calls(
     async for entry in ledger.query(kind=CALL_PASSED, run=run, after=started):
         decision = (entry.payload or {}).get("decision")
         if decision in allowed:
-            passed[_name(entry)] = decision
+            passed[_identify_call(entry)] = decision
     for kind in (CALL_RAN, CALL_UNCHECKED):
         async for entry in ledger.query(kind=kind, run=run, after=started):
-            allowed.pop(str((entry.payload or {}).get("decision") or passed.get(_name(entry))), None)
+            allowed.pop(str((entry.payload or {}).get("decision") or passed.get(_identify_call(entry))), None)
     return tuple(allowed.values())
 
 
-def _name(entry: Entry) -> tuple[object, ...]:
+def _identify_call(entry: Entry) -> tuple[object, ...]:
     payload = entry.payload or {}
     return payload.get("run"), payload.get("call"), entry.subject
 

@@ -1,4 +1,8 @@
-"""An audit from a ledger: every entry is checked, and what is in order is looked at, in one pass."""
+"""An audit from a ledger: every entry is checked, and what is in order is looked at, in one pass.
+
+The opinion is decided in ``opinion.py`` (``choose_opinion``), what is a finding in ``findings.py`` (``list_findings``),
+and which entries are about one thing in ``gather.py`` (``Evidence``).
+"""
 
 from __future__ import annotations
 
@@ -19,11 +23,10 @@ from adjudge.ledger.audit.entry import (
     AuditEntry,
     Finding,
     Findings,
-    Opinion,
-    choose_opinion,
 )
 from adjudge.ledger.audit.findings import describe, is_judged, is_undecided, list_findings, make_loose_finding
 from adjudge.ledger.audit.gather import AuditSelection, Evidence, JudgedItem
+from adjudge.ledger.audit.opinion import Opinion, choose_opinion
 from adjudge.ledger.entry import Head, format_time
 from adjudge.ledger.export import verify_export
 from adjudge.ledger.ledger import Ledger

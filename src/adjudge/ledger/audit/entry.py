@@ -1,4 +1,7 @@
-"""Audit reports: a value that says what was looked at, what was found, and from which ledger."""
+"""Audit reports: a value that says what was looked at, what was found, and from which ledger.
+
+The opinion is decided in ``opinion.py`` (``choose_opinion``), and what is a finding in ``findings.py``.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,11 @@ from adjudge.formats.invisible import explain_doubtful_name
 from adjudge.formats.plain import to_plain
 from adjudge.formats.record import write_record
 from adjudge.formats.text import clean
+from adjudge.ledger.audit.opinion import OPINIONS, Opinion, choose_opinion, explain_opinion
 from adjudge.ledger.entry import Head
 from adjudge.ledger.payload import encode_payload
 from adjudge.ledger.verification import Signatures
 from adjudge.result import JudgeResult, RuleResult, make_id
-
-Opinion = Literal["unqualified", "qualified", "adverse", "disclaimer"]
-
-OPINIONS: tuple[Opinion, ...] = get_args(Opinion)
-
 
 FindingSeverity = Literal["critical", "major", "minor"]
 
@@ -77,43 +76,6 @@ SEVERITY_OF: dict[FindingCode, FindingSeverity] = {
     "vote_refused": "minor",
 }
 """The severity of each finding; docs/audit.md says when there is one."""
-
-
-def choose_opinion(*, critical: int, major: int, judged: int, undecided: int, verified: bool) -> Opinion:
-    """Choose the opinion of an audit from its findings.
-
-    ``judged`` is how many contents were to be judged, ``undecided`` how many of them neither a judge nor a person
-    decided, and ``verified`` whether the ledger verifies. The first that applies: not verified, a disclaimer; a
-    critical finding, adverse; nothing judged or more than half undecided, a disclaimer; a major finding or anything
-    undecided, qualified; else unqualified.
-
-    * ``critical``: The number of critical findings.
-    * ``major``: The number of major ones.
-    """
-    # First of all: whoever could change the ledger could have changed every number below.
-    if not verified:
-        return "disclaimer"
-    # Before the next: otherwise whoever can make judges fail turns an adverse opinion into a disclaimer.
-    if critical > 0:
-        return "adverse"
-    if judged <= 0 or 2 * undecided > judged:
-        return "disclaimer"
-    return "qualified" if major > 0 or undecided > 0 else "unqualified"
-
-
-def explain_opinion(*, critical: int, major: int, judged: int, undecided: int, verified: bool) -> str:
-    """Explain the rule's opinion in a few words."""
-    if not verified:
-        return "the ledger is not as it was recorded, so nothing in it can be relied on"
-    if critical > 0:
-        return f"there are critical findings: {critical}"
-    if judged <= 0:
-        return "nothing was judged"
-    if 2 * undecided > judged:
-        return f"of {judged} things that were judged, nobody decided {undecided}"
-    if major > 0 or undecided > 0:
-        return f"there are major findings: {major}; undecided: {undecided} of {judged}"
-    return f"neither a critical nor a major finding about {judged} things that were judged"
 
 
 Became = Literal["let through", "approved", "stopped", "pending", "unknown"]
@@ -312,7 +274,7 @@ class AuditEntry:
     @property
     def computed_opinion(self) -> Opinion | None:
         """The rule's opinion, even if a person gave another; ``None`` if not derived from a ledger."""
-        return choose_opinion(**_count(self, self.basis)) if self.basis is not None else None
+        return choose_opinion(**_list_counts(self, self.basis)) if self.basis is not None else None
 
     def explain(self) -> str:
         """Explain the opinion in one line: what, by whom, and why."""
@@ -322,7 +284,7 @@ class AuditEntry:
         return f"{self.opinion}: {self._explain_rule()}" if self.basis is not None else self.opinion
 
     def _explain_rule(self) -> str:
-        return explain_opinion(**_count(self, self.basis)) if self.basis is not None else ""
+        return explain_opinion(**_list_counts(self, self.basis)) if self.basis is not None else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Write this audit as plain data, as a ledger would record it; ``read_audit`` reads it back.
@@ -401,7 +363,8 @@ def _check_opinion(entry: AuditEntry) -> None:
         raise UsageError(f"the ledger does not verify, so nobody can give an opinion of {entry.opinion}: disclaim it")
 
 
-def _count(entry: AuditEntry, basis: AuditBasis) -> dict[str, Any]:
+def _list_counts(entry: AuditEntry, basis: AuditBasis) -> dict[str, Any]:
+    """List the numbers by which the rule chooses an opinion."""
     counted = {"critical": entry.findings.critical, "major": entry.findings.major}
     return {**counted, "judged": basis.judged, "undecided": basis.undecided, "verified": basis.verified}
 

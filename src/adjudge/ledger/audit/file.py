@@ -3,6 +3,8 @@
 The front matter uses the part of YAML that every reader reads alike: each text that is more than a word is in double
 quotes on one line, with everything invisible escaped. So no text can begin a line, end the front matter or become a
 number, a date or a key.
+
+The opinion is decided in ``opinion.py`` (``choose_opinion``).
 """
 
 from __future__ import annotations
@@ -206,7 +208,7 @@ def read_audit(members: Mapping[str, Any]) -> AuditEntry:
 
 
 def _name_members(members: Mapping[str, Any]) -> dict[str, Any]:
-    """Name the members by fields, each once, none unknown and none missing."""
+    """Name the members by fields, each once, none unknown and none missing. Raises ``UsageError``."""
     arguments: dict[str, Any] = {}
     for key, value in members.items():
         name = _ALIASES.get(key, key)
@@ -248,7 +250,10 @@ def _name_rule(rule_result: Any) -> Any:
 
 
 def _read_time(moment: Any) -> datetime:
-    """Read a moment: a time with its zone, a day (its beginning, in UTC), or milliseconds since 1970."""
+    """Read a moment: a time with its zone, a day (its beginning, in UTC), or milliseconds since 1970.
+
+    Raises ``UsageError`` for anything else.
+    """
     try:
         if isinstance(moment, str):
             moment = date.fromisoformat(moment) if len(moment) <= 10 else datetime.fromisoformat(moment)

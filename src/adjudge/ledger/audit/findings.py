@@ -1,4 +1,7 @@
-"""The findings about what was judged. Pure; docs/audit.md has the same as a table."""
+"""The findings about what was judged. Pure; docs/audit.md has the same as a table.
+
+The opinion that follows from them is decided in ``opinion.py`` (``choose_opinion``).
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,10 @@ def list_findings(judged: JudgedItem) -> Iterator[Finding]:
     """Yield the gravest finding about something that was judged, if there is one, and those that go with it."""
     code = _choose_code(judged)
     if code is not None:
-        yield _make(code, _explain(code, judged), judged.seq, judged.hash)
+        yield _make_finding(code, _explain(code, judged), judged.seq, judged.hash)
     for rule in judged.facts.rules:
         if not rule.passed and rule.severity == "warning":
-            yield _make("warning", f"rule {rule.name[:60]!r} warned", judged.seq, judged.hash)
+            yield _make_finding("warning", f"rule {rule.name[:60]!r} warned", judged.seq, judged.hash)
 
 
 def make_loose_finding(loose: Loose, erased: Mapping[int, int]) -> Finding:
@@ -35,8 +38,10 @@ def make_loose_finding(loose: Loose, erased: Mapping[int, int]) -> Finding:
     if loose.code == "erased":
         by = erased.get(loose.seq)
         erasure = f"recorded at {by}" if by is not None else "and no erasure is recorded"
-        return _make("erased", f"the payload of this {loose.kind} was erased, {erasure}", loose.seq, loose.hash)
-    return _make("vote_refused", "somebody tried to decide who could not, or not any more", loose.seq, loose.hash)
+        return _make_finding("erased", f"the payload of this {loose.kind} was erased, {erasure}", loose.seq, loose.hash)
+    return _make_finding(
+        "vote_refused", "somebody tried to decide who could not, or not any more", loose.seq, loose.hash
+    )
 
 
 def describe(judged: JudgedItem) -> Judged:
@@ -165,5 +170,5 @@ def _explain(code: FindingCode, judged: JudgedItem) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _make(code: FindingCode, detail: str, seq: int, entry_hash: str) -> Finding:
+def _make_finding(code: FindingCode, detail: str, seq: int, entry_hash: str) -> Finding:
     return Finding(severity=SEVERITY_OF[code], code=code, detail=detail[:_LONGEST], seq=seq, hash=entry_hash)

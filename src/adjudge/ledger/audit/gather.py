@@ -2,6 +2,8 @@
 
 Several entries can be about one thing: its result, the decisions of a gate, a request for approval and its end, an
 override. They are brought together by the result's id.
+
+What is a finding about them is decided in ``findings.py`` (``list_findings``).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any, get_args
 
 from adjudge.errors import UsageError
 from adjudge.ledger.audit.entry import Became
-from adjudge.ledger.entry import Row
+from adjudge.ledger.entry import HASH, KIND, SEQ, SUBJECT, Row
 from adjudge.result import REASONS, Outcome, RuleResult
 
 _OUTCOMES = get_args(Outcome)
@@ -226,7 +228,10 @@ class Evidence:
         self._loose: list[Loose] = []
         self._items: dict[str, JudgedItem] = {}
         self._approvals: dict[str, str] = {}
-        self._whole: tuple[JudgedItem, Mapping[str, Any]] | None = None
+        self._whole_item: JudgedItem | None = None
+        """The first thing in scope of which the ledger has the whole result."""
+        self._whole: Mapping[str, Any] | None = None
+        """The recorded form of that result."""
 
     def add(self, row: Row) -> None:
         """Take in one entry, which the check of the chain has found in order."""
@@ -235,7 +240,7 @@ class Evidence:
             return
         if encoded is None:
             if kind in READ and self.selection.may_take(subject):
-                self._count(seq)
+                self._count_entry(seq)
                 self._loose.append(Loose(code="erased", seq=seq, hash=found_hash, kind=kind))
             return
         payload = _read_payload(encoded) if kind in READ else {}
@@ -261,45 +266,48 @@ class Evidence:
     def find_whole(self) -> Mapping[str, Any] | None:
         """Return the recorded form of the result, where exactly one thing is in scope."""
         items = self.list_items()
-        return self._whole[1] if self._whole is not None and len(items) == 1 and items[0] is self._whole[0] else None
+        return self._whole if len(items) == 1 and items[0] is self._whole_item else None
 
-    def _count(self, seq: int) -> None:
+    def _count_entry(self, seq: int) -> None:
+        """Count an entry that is looked at."""
         self.entries += 1
         self.first, self.last = self.first or seq, seq
 
     def _add_other(self, seq: int) -> None:
         if self.selection.all:
-            self._count(seq)
+            self._count_entry(seq)
 
     def _add_vote(self, row: Row, payload: Mapping[str, Any]) -> None:
-        self._add_other(row[0])
+        self._add_other(row[SEQ])
         # A judge that was asked first and did not approve was no attempt of anybody's.
         if payload.get("accepted") is False and payload.get("voter") != "judge":
             approval = read_text(payload.get("approval")) or "?"
-            self._loose.append(Loose(code="vote_refused", seq=row[0], hash=row[8], kind=row[3], approval=approval))
+            self._loose.append(
+                Loose(code="vote_refused", seq=row[SEQ], hash=row[HASH], kind=row[KIND], approval=approval)
+            )
 
     def _add_item(self, row: Row, payload: Mapping[str, Any]) -> None:
         """Add an entry to the judged item that it is about, or count it among the others.
 
         Of a row, 0 is the place, 3 the kind, 4 the subject and 8 the hash, as ``COLUMNS`` has them.
         """
-        about = _find_result(row[3], payload)
+        about = _find_result(row[KIND], payload)
         judged = self._find_item(row, payload, about)
         if judged is None:
-            self._add_other(row[0])
+            self._add_other(row[SEQ])
             return
-        judged.in_scope = judged.in_scope or self.selection.takes(row[4], payload, about or {})
+        judged.in_scope = judged.in_scope or self.selection.takes(row[SUBJECT], payload, about or {})
         if judged.in_scope:
-            self._count(row[0])
+            self._count_entry(row[SEQ])
         if about is not None:
             _take_facts(judged, read_facts(about))
             # Kept of one alone, for the report that is about exactly one.
             if self._whole is None and judged.in_scope and not judged.facts.is_short:
-                self._whole = judged, about
-        elif row[3] == "decision" and payload.get("sampled") is False:
+                self._whole_item, self._whole = judged, about
+        elif row[KIND] == "decision" and payload.get("sampled") is False:
             judged.facts = replace(judged.facts, outcome="unjudged")
         judged.gate = read_text(payload.get("gate")) or judged.gate
-        judged.subject = row[4][:LONGEST] or judged.subject
+        judged.subject = row[SUBJECT][:LONGEST] or judged.subject
         weight = _take_statement(judged, row, payload)
         # The first entry that contradicts an earlier one shows the conflict.
         _cite(judged, row, _CONFLICT if judged.conflicts else weight)
@@ -311,10 +319,10 @@ class Evidence:
         ident = (about or {}).get("id")
         # What names no result stands for itself, and no id that somebody chose can be its key: two things that were
         # taken for one would be counted once.
-        key = f"result {ident}" if isinstance(ident, str) and ident else f"entry {row[0]}"
-        if not isinstance(ident, str) and row[3] in _PEOPLE:
+        key = f"result {ident}" if isinstance(ident, str) and ident else f"entry {row[SEQ]}"
+        if not isinstance(ident, str) and row[KIND] in _PEOPLE:
             known_key = self._approvals.get(read_text(payload.get("approval")))
-            if known_key is None and row[3] == "approval.closed":
+            if known_key is None and row[KIND] == "approval.closed":
                 return None  # the end of a request that was made before the time in question
             key = known_key or key
         shown_id = ident[:LONGEST] if isinstance(ident, str) else read_text(payload.get("id"))
@@ -365,15 +373,15 @@ def _cite(judged: JudgedItem, row: Row, weight: int) -> None:
     of that. Of several that stopped it, or say nothing, the last is cited.
     """
     is_cited = not judged.seq or weight > judged.weight or weight == judged.weight <= _STOPPED
-    other = judged.seq if is_cited else row[0]
+    other = judged.seq if is_cited else row[SEQ]
     judged.others = tuple(sorted({*judged.others, other} - {0}))[-_MOST_OTHERS:]
     if is_cited:
-        judged.seq, judged.hash, judged.kind, judged.weight = row[0], row[8], row[3], weight
+        judged.seq, judged.hash, judged.kind, judged.weight = row[SEQ], row[HASH], row[KIND], weight
 
 
 def _take_statement(judged: JudgedItem, row: Row, payload: Mapping[str, Any]) -> int:
     """Note what an entry says was done, and return how much it says."""
-    kind = row[3]
+    kind = row[KIND]
     if kind == "result":
         return _SAYS_NOTHING
     judged.approval_id = read_text(payload.get("approval") or payload.get("approval_id")) or judged.approval_id
@@ -382,7 +390,7 @@ def _take_statement(judged: JudgedItem, row: Row, payload: Mapping[str, Any]) ->
     if kind == "tool.reviewed":
         weight = _note_decision(judged, "judge", through=judged.facts.outcome == "passed")
     elif kind == "decision":
-        weight = _take_decision(judged, row[0], payload)
+        weight = _take_decision(judged, row[SEQ], payload)
     elif kind == "approval.requested" or payload.get("pending") is True:
         judged.pending = True
     else:
@@ -427,17 +435,18 @@ def _take_answer(judged: JudgedItem, payload: Mapping[str, Any]) -> int:
     judged.by = tuple(dict.fromkeys([*judged.by, *filter(None, names)]))[:_MOST_PEOPLE]
     by = read_text(payload.get("decided_by")) or ("human" if any(names) else "policy")
     # What cannot be read is taken for the worse of the two.
-    return _note(judged, by if isinstance(approved, bool) else "policy", through=approved is not False)
+    return _note_fate(judged, by if isinstance(approved, bool) else "policy", through=approved is not False)
 
 
 def _note_decision(judged: JudgedItem, by: str, *, through: bool) -> int:
     judged.used = judged.used or through
-    weight = _note(judged, by, through=through)
+    weight = _note_fate(judged, by, through=through)
     # What a judge or a policy let through is graver than what people did, so it is cited before that.
     return (_USED if by == "human" else _OPENED) if through else weight
 
 
-def _note(judged: JudgedItem, by: str, *, through: bool) -> int:
+def _note_fate(judged: JudgedItem, by: str, *, through: bool) -> int:
+    """Note by whose decision something was let through or stopped, and return how much that says of it."""
     if through:
         judged.through |= {by}
         return _APPROVED

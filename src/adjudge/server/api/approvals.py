@@ -1,4 +1,7 @@
-"""``/v1/approvals``: the requests that people are asked about, and their decisions."""
+"""``/v1/approvals``: the requests that people are asked about, and their decisions.
+
+Whose vote counts is decided in ``guards/approval/voting.py`` (``find_refusal``).
+"""
 
 from __future__ import annotations
 

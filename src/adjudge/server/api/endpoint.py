@@ -1,4 +1,8 @@
-"""The common part of all endpoints: strict reading of bodies, exact types of their members, and plain JSON answers."""
+"""The common part of all endpoints: strict reading of bodies, exact types of their members, and plain JSON answers.
+
+How many contents are judged at once is decided in ``server/limits.py`` (``WorkQueue``), and what an error says in
+``server/problem.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``/v1/evaluate``: asking a judge of the configuration."""
+"""``/v1/evaluate``: asking a judge of the configuration.
+
+The judges and rubrics that a request can name are decided in ``server/judging.py`` (``ServerJudges``).
+"""
 
 from __future__ import annotations
 

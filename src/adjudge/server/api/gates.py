@@ -1,4 +1,8 @@
-"""``/v1/gates``: putting content through the gates of the configuration."""
+"""``/v1/gates``: putting content through the gates of the configuration.
+
+What a gate decides is decided in ``guards/gate.py`` (``Check``), and which gates a caller may name in
+``server/permissions.py``.
+"""
 
 from __future__ import annotations
 

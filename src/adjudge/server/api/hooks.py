@@ -2,6 +2,9 @@
 
 The guard is that of ``[hook]``: no request can name a gate. Whatever goes wrong has another status than 200, and what
 is no answer of a guard is not an allowance.
+
+Whether a call may be made is decided in ``guards/tool_guard/guard.py`` (``ToolGuard``), and what a harness is answered
+in ``harness/checking.py`` (``HookGuard``).
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ async def query_ledger(  # noqa: PLR0917 - each is a member of the query
             until=end,
             after=after,
         )
-        entries = [entry async for entry in _take(query, limit + 1)]
+        entries = [entry async for entry in _take_first(query, limit + 1)]
     rows = [entry.to_dict() for entry in entries[:limit]]
     next_after = entries[limit - 1].seq if len(entries) > limit else None
     return answer({"schema": "adjudge/ledger-entries/1", "entries": rows, "next": next_after})
@@ -108,7 +108,8 @@ async def export_ledger(state: CurrentState, caller: Reading) -> Response:
     return StreamingResponse(_stream(folder), media_type="application/jsonl", headers=headers)
 
 
-async def _take(entries: AsyncIterator[Entry], most: int) -> AsyncIterator[Entry]:
+async def _take_first(entries: AsyncIterator[Entry], most: int) -> AsyncIterator[Entry]:
+    """Yield the first entries, at most so many."""
     count = 0
     async for entry in entries:
         yield entry

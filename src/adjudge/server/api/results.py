@@ -1,4 +1,8 @@
-"""``/v1/results``: judged contents and what gates did with them, newest first, and everything recorded about one."""
+"""``/v1/results``: judged contents and what gates did with them, newest first, and everything recorded about one.
+
+Which results a list has is decided in ``server/recorded.py`` (``list_results``), and which entries belong to one in
+``server/story.py`` (``load_story``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``/v1/runs``: the runs of the configured folder, and their reports."""
+"""``/v1/runs``: the runs of the configured folder, and their reports.
+
+Which folders are runs is decided in ``server/run_folders.py`` (``is_run``).
+"""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def read_answers(entries: Iterable[Entry]) -> dict[int, str]:
 
 def find_withdrawn(entries: Sequence[Entry], name: str | None) -> Vote | None:
     """Find the vote that somebody took back last, with its texts; ``None`` where they have voted again since."""
-    mine = [entry for entry in entries if entry.kind in (*_VOTES, _WITHDRAWN) and _read(entry, "by") == name]
+    mine = [entry for entry in entries if entry.kind in (*_VOTES, _WITHDRAWN) and _read_member(entry, "by") == name]
     last = mine[-1] if name is not None and mine else None
     if last is None or last.kind != _WITHDRAWN:
         return None
@@ -55,7 +55,11 @@ def find_withdrawn(entries: Sequence[Entry], name: str | None) -> Vote | None:
         return None
     approved = (entry.payload or {}).get("approved") is True
     return Vote(
-        by=name or "", approved=approved, at=last.at, reason=_read(entry, "reason"), answer=_read(entry, "answer")
+        by=name or "",
+        approved=approved,
+        at=last.at,
+        reason=_read_member(entry, "reason"),
+        answer=_read_member(entry, "answer"),
     )
 
 
@@ -64,7 +68,7 @@ _VOTES = ("approval.vote_pending", "approval.voted")
 _WITHDRAWN = "approval.vote_withdrawn"
 
 
-def _read(entry: Entry, member: str) -> str:
+def _read_member(entry: Entry, member: str) -> str:
     text = (entry.payload or {}).get(member)
     return text if isinstance(text, str) else ""
 
@@ -83,8 +87,8 @@ def _read_act(entry: Entry) -> Act:
         word = "approved" if payload.get("approved") is True else "denied"
         counts = payload.get("accepted") is True
         did = word if counts else f"{word}, which did not count"
-        state, answer = word if counts else "info", _read(entry, "answer")
-        return Act(name=name, state=state, did=did, at=entry.at, reason=_read(entry, "reason"), answer=answer)
+        state, answer = word if counts else "info", _read_member(entry, "answer")
+        return Act(name=name, state=state, did=did, at=entry.at, reason=_read_member(entry, "reason"), answer=answer)
     if entry.kind == "approval.commented":
         return Act(name=name, state="info", did="commented", at=entry.at, reason=str(payload.get("text") or ""))
     return Act(name=name, state="info", did="took the vote back", at=entry.at)

@@ -252,20 +252,29 @@ def make_queue_item(approval: RequestSummary, reader: Reader, now: datetime) -> 
     )
 
 
-def list_undoable(
-    requests: Iterable[RequestSummary], reader: Reader, now: datetime
-) -> list[tuple[str, str, Vote, datetime]]:
-    """List the reader's own votes that can still be taken back, the last one first, and when each counts.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoableVote:
+    """A vote of its reader that can still be taken back.
 
-    Before each are the id and the title of its request, and nothing else of it, which its reader may not see yet.
+    Of its request it has the id and the title, and nothing else, which its reader may not see yet.
     """
-    votes = [
-        (request.id, make_title(request), vote, vote.final_at)
+
+    id: str
+    title: str
+    vote: Vote
+    counts_at: datetime
+    """The time from which on it counts, and cannot be taken back."""
+
+
+def list_undoable(requests: Iterable[RequestSummary], reader: Reader, now: datetime) -> list[UndoableVote]:
+    """List the reader's own votes that can still be taken back, the last one first."""
+    undoable = [
+        UndoableVote(id=request.id, title=make_title(request), vote=vote, counts_at=vote.final_at)
         for request in requests
         for vote in request.pending_votes
         if vote.by == reader.approver and vote.final_at is not None and vote.final_at > now
     ]
-    return sorted(votes, key=lambda row: row[2].at, reverse=True)
+    return sorted(undoable, key=lambda each: each.vote.at, reverse=True)
 
 
 def may_decide(approval: Approval | RequestSummary, name: str | None) -> bool:
@@ -553,7 +562,7 @@ def _find_asker(approval: Approval) -> str:
     agent = asker if isinstance(asker, str) else ""
     # What the server knows comes first: the rest is what the program says of itself.
     run = find_run(approval.metadata)
-    owner = None if run is None else split_run(run)[0]
+    owner = None if run is None else split_run(run).owner
     caller = approval.metadata.get(CALLER) or owner
     return " as ".join(name for name in (caller, agent) if isinstance(name, str) and name)
 

@@ -2,6 +2,9 @@
 
 Nothing here decides by GET, and nothing approves several requests at once. A vote that is given here takes effect once
 it can no longer be taken back.
+
+What of a request its reader is not to see yet is decided in ``approval_view.py`` (``is_hidden``), and whose vote counts
+in ``guards/approval/voting.py`` (``find_refusal``).
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.errors import DecisionRefused, LedgerError, UsageError
-from adjudge.guards.approval.approval import Approval, Vote
+from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import Gap
 from adjudge.guards.approval.figures import ReviewerFigures
@@ -45,6 +48,7 @@ from adjudge.server.links import check_link
 from adjudge.server.pages.approval_view import (
     Reader,
     RequestView,
+    UndoableVote,
     find_link,
     find_metadata,
     find_next,
@@ -575,7 +579,7 @@ async def _make_context(
         "link": "" if approval is None else find_link(approval),
         "version": "" if approval is None else make_version(approval, reader),
         "undoable": undoable,
-        "renews_in": math.ceil(min(((final_at - now).total_seconds() for *_, final_at in undoable), default=0)) + 1,
+        "renews_in": math.ceil(min(((each.counts_at - now).total_seconds() for each in undoable), default=0)) + 1,
         "undo_seconds": state.settings.undo_seconds,
         "hides_judge": reader.hides_judge,
         "figures": await _compute_figures(state, reader, now),
@@ -652,9 +656,7 @@ async def _make_item(
     )
 
 
-async def _list_undoable(
-    state: ServerState, caller: Caller, reader: Reader, now: datetime
-) -> list[tuple[str, str, Vote, datetime]]:
+async def _list_undoable(state: ServerState, caller: Caller, reader: Reader, now: datetime) -> list[UndoableVote]:
     """List the caller's own votes that can still be taken back, as ``approval_view.list_undoable`` does."""
     if reader.approver is None:
         return []

@@ -170,12 +170,12 @@ class ComparedList:
 
     def select(self, compared: Compared, runs: tuple[Run, Run], withheld: frozenset[str]) -> list[ComparedCase]:
         """Select the cases, in their order; one that is withheld only where nothing tells its verdicts."""
-        places = None
-        if self.q:
-            places = [set(list_places(run, CaseFilters(words=self.q, order="data"))) for run in runs]
         cases = [case for case in compared.cases if self._fits(case)]
-        if places is not None:
-            cases = [case for case in cases if case.places[0] in places[0] or case.places[1] in places[1]]
+        if self.q:
+            found = [set(list_places(run, CaseFilters(words=self.q, order="data"))) for run in runs]
+            cases = [
+                case for case in cases if any(place in places for place, places in zip(case.places, found, strict=True))
+            ]
         if withheld and self.tells_verdicts:
             cases = [case for case in cases if case.change.case not in withheld]
         if self.order == "worst":
@@ -257,7 +257,7 @@ def load_comparison(library: RunLibrary, a: str, b: str, *, measured: bool = Tru
 
     Raises ``Problem`` for what cannot be compared (409) and for a run that is not here (404).
     """
-    folders = [library.find(a), library.find(b)]
+    folder_a, folder_b = library.find(a), library.find(b)
 
     def compare() -> Compared:
         with library.open(a) as before, library.open(b) as after:
@@ -265,7 +265,7 @@ def load_comparison(library: RunLibrary, a: str, b: str, *, measured: bool = Tru
                 diff, cases = diff_cases(before, after)
                 diff, remark = library.measure_diff(diff, before, after) if measured else (diff, "")
             except UsageError as error:
-                detail = str(error).replace(f"{folders[1]}", b).replace(f"{folders[0]}", a)
+                detail = str(error).replace(f"{folder_b}", b).replace(f"{folder_a}", a)
                 raise Problem(409, flatten(detail, 500), code="unreadable_run") from None
             # By their names: whose machine it is and where the runs lie on it is nobody's business.
             named = {
@@ -276,7 +276,7 @@ def load_comparison(library: RunLibrary, a: str, b: str, *, measured: bool = Tru
 
     return library.keep(
         ("comparison", a, b, measured),
-        folders,
+        [folder_a, folder_b],
         compare,
         lasts=lambda made: made.diff.before.status == made.diff.after.status == "finished",
     )

@@ -1,4 +1,7 @@
-"""``/compare``: two runs side by side, what changed first; the same figures and words as ``adjudge diff``."""
+"""``/compare``: two runs side by side, what changed first; the same figures and words as ``adjudge diff``.
+
+Which cases somebody who labels is not to read yet is decided in ``server/blind_cases.py`` (``find_withheld``).
+"""
 
 from __future__ import annotations
 
@@ -78,7 +81,8 @@ async def send_comparison(
         compared = load_comparison(state.library, filters.a, filters.b)
         with state.library.open(filters.a) as before, state.library.open(filters.b) as after:
             text = render_diff_html(compared.diff, pair_cases(compared.diff, before, after))
-        # All of them: a case that is not among the changed ones has the verdict of the other run.
+        # Every case counts as read: one that is not listed as changed has the same verdict in both runs, so its
+        # reader's later label is not blind.
         return text, [case.change.case for case in compared.cases]
 
     text, cases = await asyncio.to_thread(draw)

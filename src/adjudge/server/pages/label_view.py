@@ -84,7 +84,7 @@ def describe_last(last: UndoneAnswer | None, *, is_pair: bool = False, is_call: 
     elif is_call and isinstance(last.label.value, bool):
         word = "yes" if last.label.value else "no"
     else:
-        word = describe_value(last.label.value)[1]
+        _, word = describe_value(last.label.value)
     return f"Case {last.case}: {word}"
 
 

@@ -1,4 +1,7 @@
-"""The pages *Labels* and *Disagreements*: people label cases blind, and settle what they differ about."""
+"""The pages *Labels* and *Disagreements*: people label cases blind, and settle what they differ about.
+
+Which cases somebody who labels is not to read yet is decided in ``server/blind_cases.py`` (``find_withheld``).
+"""
 
 from __future__ import annotations
 
@@ -354,7 +357,10 @@ async def undo_settlement(run: str, state: CurrentState, caller: Settling) -> Re
 
 
 def _read_value(form: AnswerForm, find_task: Callable[[], LabelTask | None]) -> bool | str:
-    """Read the value of an answer. A side of a pair is named by its place, which only the case that is shown knows."""
+    """Read the value of an answer. A side of a pair is named by its place, which only the case that is shown knows.
+
+    Raises ``UsageError`` where another pair is shown now.
+    """
     if form.label in ANSWERS:
         return ANSWERS[form.label]
     if form.label == "equal":

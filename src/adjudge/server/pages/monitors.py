@@ -1,4 +1,7 @@
-"""``/monitors``: the check that the gates that are audited still let through what they promise."""
+"""``/monitors``: the check that the gates that are audited still let through what they promise.
+
+What a monitor's verdict is, is decided in ``guards/monitor.py`` (``read_monitor``).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ async def view_monitors(state: CurrentState, caller: AnyCaller) -> Context:
 
 async def read_monitors(state: ServerState, gates: Collection[str] | None) -> list[Monitor]:
     """Read what the audits of these gates show, or of all with ``None``; what is worst comes first."""
-    monitors = [await _read(state, gate) for gate in await _list_gates(state) if gates is None or gate in gates]
+    monitors = [await _read_monitor(state, gate) for gate in await _list_gates(state) if gates is None or gate in gates]
     order = list(STATES)
     return sorted(monitors, key=lambda monitor: (-order.index(monitor.verdict), monitor.gate))
 
@@ -46,7 +49,8 @@ async def _list_gates(state: ServerState) -> list[str]:
         return sorted(configured)
 
 
-async def _read(state: ServerState, name: str) -> Monitor:
+async def _read_monitor(state: ServerState, name: str) -> Monitor:
+    """Read what the audits of one gate show."""
     gate = state.gates.get(name)
     # Of a gate of its own, the server reads only what is new.
     if gate is None or gate.audit is None:

@@ -1,4 +1,7 @@
-"""The page ``/``: the outcomes of decisions over time, by gate, and what needs somebody."""
+"""The page ``/``: the outcomes of decisions over time, by gate, and what needs somebody.
+
+What is counted is decided in ``server/recorded.py`` (``tally_results``).
+"""
 
 from __future__ import annotations
 
@@ -206,8 +209,11 @@ def _find_undecided(gates: Sequence[GateFigures]) -> list[Need]:
     needs = []
     for gate in gates:
         share, before = gate.figures.share("undecided"), gate.earlier.share("undecided").rate
+        if before is None or share.rate is None or share.interval is None:
+            continue
+        lower_limit, _ = share.interval
         # Only where it is more than chance: even the lower limit is above what it was before.
-        if before is None or share.rate is None or share.interval is None or share.interval[0] <= before:
+        if lower_limit <= before:
             continue
         if share.rate - before > _MORE_UNDECIDED:
             say = f"{format_rate(before)} in the period before, {format_rate(share.rate)} in this one."

@@ -2,6 +2,8 @@
 
 Steps that did not happen are absent. What the ledger holds only as a digest is said to be kept so, and never shown as
 if it were what somebody wrote.
+
+Which entries belong to the story is decided in ``server/story.py`` (``load_story``).
 """
 
 from __future__ import annotations
@@ -97,7 +99,7 @@ def _make_texts(story: Story, result: JudgeResult | None, opened: Opened) -> Con
     transcript = None if talk is None or window is not None else view(talk)
     return {
         "title": call.tool if call is not None and row.about[:1] in ("", "{") else _make_title(row),
-        "marked": call or transcript or (None if content is None else _mark(content, quotations, window)),
+        "marked": call or transcript or (None if content is None else _mark_quotations(content, quotations, window)),
         "is_call": call is not None,
         "is_transcript": call is None and transcript is not None,
         "is_long": most is not None,
@@ -109,7 +111,7 @@ def _make_texts(story: Story, result: JudgeResult | None, opened: Opened) -> Con
     }
 
 
-def _mark(content: str, quotations: Sequence[str], window: TextWindow | None) -> MarkedText:
+def _mark_quotations(content: str, quotations: Sequence[str], window: TextWindow | None) -> MarkedText:
     begin, end = (0, len(content)) if window is None else (window.begin, window.end)
     return mark_window(content, quotations, begin, end)
 
@@ -122,7 +124,10 @@ def _find_policy(related: Sequence[Entry], decision: Decision) -> str:
 
 
 def _read_parts(entry: Entry) -> tuple[Decision | None, JudgeResult | None]:
-    """Read an entry as a decision and its result; an entry of a result alone has no decision (``None``)."""
+    """Read an entry as a decision and its result; an entry of a result alone has no decision (``None``).
+
+    Raises ``Problem`` (409) for one that cannot be read.
+    """
     payload = drop_digests(entry.payload or {})
     try:
         if entry.kind == "decision":

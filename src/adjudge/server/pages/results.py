@@ -1,4 +1,7 @@
-"""``/results``: every judgement and what a gate made of it, newest first, with filters in the address."""
+"""``/results``: every judgement and what a gate made of it, newest first, with filters in the address.
+
+Which results are listed is decided in ``server/recorded.py`` (``list_results``).
+"""
 
 from __future__ import annotations
 

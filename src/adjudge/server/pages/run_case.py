@@ -1,4 +1,7 @@
-"""``/runs/{run}/case``: one case at one address, with what every run of its data set and every person said of it."""
+"""``/runs/{run}/case``: one case at one address, with what every run of its data set and every person said of it.
+
+Which cases somebody who labels is not to read yet is decided in ``server/blind_cases.py`` (``find_withheld``).
+"""
 
 from __future__ import annotations
 
@@ -111,14 +114,22 @@ class CaseInRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """A case beside another one in a list."""
+
+    path: str
+    case: str
+    """The id of the case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
     """The place of a case in the list that its reader comes from, which only the address tells."""
 
     words: str
     back: str
-    previous: tuple[str, str] | None = None
-    """The address and the id of the case before it."""
-    following: tuple[str, str] | None = None
+    previous: Neighbour | None = None
+    following: Neighbour | None = None
 
 
 @router.get("/runs/{run}/case", include_in_schema=False)
@@ -144,7 +155,7 @@ async def show_case(
     context, case, walk = await asyncio.to_thread(_collect, state, visit)
     # It says how long the list is that its reader comes from, and which cases are beside this one in it.
     tells = compared.tells_verdicts if compared.a and compared.b else filters.is_narrowed
-    beside_it = [neighbour[1] for neighbour in (walk.previous, walk.following) if neighbour is not None]
+    beside_it = [neighbour.case for neighbour in (walk.previous, walk.following) if neighbour is not None]
     for name in {run, compared.a, compared.b} - {""}:
         await note_listed(request, caller, name, beside_it if tells else [], withheld=withheld, tells=tells)
     if case in withheld:
@@ -202,7 +213,7 @@ def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]
     rows = _list_runs(state, visit, items)
     this = next(row for row in rows if row.run.name == visit.run)
     other = next((row for row in rows if row.run.name == visit.beside and row.letter != this.letter), None)
-    content = _write(this.case.content)
+    content = _write_content(this.case.content)
     results = [item.result for item in items]
     return {
         **_mark_content(content, [result for result in results if isinstance(result, JudgeResult)]),
@@ -215,7 +226,9 @@ def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]
         "judgements": [_show_result(result) for result in results[:MOST_SAMPLES]],
         "more_judgements": max(len(results) - MOST_SAMPLES, 0),
         "beside": other,
-        "compared_texts": None if other is None else _compare_texts(_cut(_write(other.case.content)), _cut(content)),
+        "compared_texts": None
+        if other is None
+        else _compare_texts(_cut(_write_content(other.case.content)), _cut(content)),
         "others": [
             (f"{this.link}&{urlencode({'beside': row.run.name})}", row) for row in _list_other_answers(rows, this)
         ],
@@ -292,14 +305,15 @@ def _show_result(result: JudgeResult | PairResult) -> JudgeResult | ShownResult:
 
 def _list_texts(case: Case) -> list[tuple[str, str]]:
     values = (("task", case.task), ("context", case.context), ("reference", case.reference))
-    return [(name, _write(value)) for name, value in values if value is not None]
+    return [(name, _write_content(value)) for name, value in values if value is not None]
 
 
-def _write(value: object) -> str:
+def _write_content(value: object) -> str:
     try:
-        return write_content(value)[0]
+        text, _ = write_content(value)
     except UsageError as error:
         return f"(this cannot be shown: {error})"
+    return text
 
 
 def _cut(text: str) -> str:
@@ -332,14 +346,17 @@ def _find_walk(state: PageState, visit: CaseVisit, run: Run, item: RunItem) -> W
         return Walk(words=f"Not in {words}", back=back)
     at = places.index(item.place)
 
-    def link(number: int) -> tuple[str, str] | None:
+    def find_neighbour(number: int) -> Neighbour | None:
         if not 0 <= number < len(places):
             return None
         case, _ = run.store.find_case(places[number]) or ("", "")
-        return link_case(visit.run, case, places[number], visit.values), case
+        return Neighbour(path=link_case(visit.run, case, places[number], visit.values), case=case)
 
     return Walk(
-        words=f"{at + 1:,} of {len(places):,} in {words}", back=back, previous=link(at - 1), following=link(at + 1)
+        words=f"{at + 1:,} of {len(places):,} in {words}",
+        back=back,
+        previous=find_neighbour(at - 1),
+        following=find_neighbour(at + 1),
     )
 
 

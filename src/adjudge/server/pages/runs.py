@@ -1,4 +1,7 @@
-"""``/runs`` and ``/runs/{run}``: data sets that were judged, the report of each, and all of its cases."""
+"""``/runs`` and ``/runs/{run}``: data sets that were judged, the report of each, and all of its cases.
+
+Which cases somebody who labels is not to read yet is decided in ``server/blind_cases.py`` (``find_withheld``).
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,13 @@
-"""The frame around a page for one caller: the pages they may see, who they are, and how they like it."""
+"""The frame around a page for one caller: the pages they may see, who they are, and how they like it.
+
+This decides which pages are linked to. Whether one is shown is decided by the scope that it was added with: ``page.py``
+(``add_page``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import get_args
 from urllib.parse import unquote, urlsplit
 
@@ -16,31 +21,45 @@ from adjudge.server.state import ServerState, get_page_state
 from adjudge.templates.figures import format_count, format_short
 from adjudge.templates.shell import LedgerNotice, NavLink, NavSection, Shell, Theme
 
-_SECTIONS: tuple[tuple[str, tuple[tuple[str, str, str, tuple[PermissionScope, ...]], ...]], ...] = (
+
+@dataclass(frozen=True, slots=True)
+class _NavEntry:
+    """A page of the navigation: its path, its name, the key that opens it, and the scopes of which one opens it."""
+
+    path: str
+    name: str
+    key: str
+    scopes: tuple[PermissionScope, ...]
+
+
+_SECTIONS: tuple[tuple[str, tuple[_NavEntry, ...]], ...] = (
     (
         "Waiting for you",
         (
-            ("/approvals", "Approvals", "a", ("approve", "read")),
-            ("/labels", "Labels", "l", ("label", "adjudicate")),
-            ("/audits", "Audits", "d", ("approve",)),
+            _NavEntry("/approvals", "Approvals", "a", ("approve", "read")),
+            _NavEntry("/labels", "Labels", "l", ("label", "adjudicate")),
+            _NavEntry("/audits", "Audits", "d", ("approve",)),
         ),
     ),
     (
         "What was decided",
         (
-            ("/", "Overview", "o", ("read",)),
-            ("/results", "Results", "r", ("read",)),
-            ("/runs", "Runs", "u", ("read",)),
+            _NavEntry("/", "Overview", "o", ("read",)),
+            _NavEntry("/results", "Results", "r", ("read",)),
+            _NavEntry("/runs", "Runs", "u", ("read",)),
         ),
     ),
     (
         "Why believe it",
         (
-            ("/monitors", "Monitors", "m", ("read",)),
-            ("/ledger", "Ledger", "k", ("read",)),
+            _NavEntry("/monitors", "Monitors", "m", ("read",)),
+            _NavEntry("/ledger", "Ledger", "k", ("read",)),
         ),
     ),
 )
+"""The sections of the navigation, each with its title."""
+
+_ENTRIES = tuple(entry for _, entries in _SECTIONS for entry in entries)
 
 _OVERVIEW = "/"
 
@@ -81,19 +100,19 @@ def make_shell(
             title=title,
             links=tuple(
                 NavLink(
-                    path=path,
-                    name=name,
-                    key=key,
-                    waiting=counts.get(path),
-                    urgent=path in _URGENT,
-                    counts=path in _COUNTED,
+                    path=entry.path,
+                    name=entry.name,
+                    key=entry.key,
+                    waiting=counts.get(entry.path),
+                    urgent=entry.path in _URGENT,
+                    counts=entry.path in _COUNTED,
                 )
-                for path, name, key, scopes in links
-                if caller is not None and _may_open(caller.permissions, path, scopes)
-                if path == _RUNS or not is_viewer
+                for entry in entries
+                if caller is not None and _may_open(caller.permissions, entry.path, entry.scopes)
+                if entry.path == _RUNS or not is_viewer
             ),
         )
-        for title, links in _SECTIONS
+        for title, entries in _SECTIONS
     ]
     checked: Checked | None = getattr(request.app.state, "ledger_checked", None)
     person = caller.name if caller is not None and caller.session is not None else None
@@ -122,9 +141,10 @@ def make_shell(
 
 def find_home(permissions: Permissions) -> NavLink | None:
     """Find the first page that somebody may open: the overview, else the first of the navigation, or ``None``."""
-    entries = sorted((entry for _, links in _SECTIONS for entry in links), key=lambda entry: entry[0] != _OVERVIEW)
-    allowed = (entry for entry in entries if _may_open(permissions, entry[0], entry[3]))
-    return next((NavLink(path=path, name=name, key=key) for path, name, key, _ in allowed), None)
+    for entry in sorted(_ENTRIES, key=lambda entry: entry.path != _OVERVIEW):
+        if _may_open(permissions, entry.path, entry.scopes):
+            return NavLink(path=entry.path, name=entry.name, key=entry.key)
+    return None
 
 
 def choose_page(permissions: Permissions, target: str) -> str:
@@ -134,20 +154,19 @@ def choose_page(permissions: Permissions, target: str) -> str:
     """
     path = unquote(urlsplit(target).path)
     current = _find_current(path)
-    scopes = next((entry[3] for _, links in _SECTIONS for entry in links if entry[0] == current), ())
+    scopes = next((entry.scopes for entry in _ENTRIES if entry.path == current), ())
     if current == "/labels" and path != current:
         # One run: to label its cases, or to settle on what people differ.
         scopes = ("adjudicate",) if path.endswith("/differences") else ("label",)
     if path in _OF_APPROVERS:
         scopes = ("approve",)
     home = find_home(permissions)
-    if home is None or (current and _may_open(permissions, path, scopes)) or not current:
-        return target
-    return home.path
+    may_stay = not current or _may_open(permissions, path, scopes)
+    return target if home is None or may_stay else home.path
 
 
 def _may_open(permissions: Permissions, path: str, scopes: Iterable[PermissionScope]) -> bool:
-    """Return whether somebody may open a page. One of no gate is closed to accounts that are limited to gates."""
+    """Return whether somebody may open a page: one of no gate is closed to accounts that are limited to gates."""
     by_gate = path == _OVERVIEW or path.startswith(("/approvals", "/audits", "/monitors", "/results", "/ledger/"))
     names_rater = not path.startswith("/labels/") or permissions.rater is not None
     names_approver = path not in _OF_APPROVERS or permissions.approver is not None
@@ -191,6 +210,6 @@ def _find_current(path: str) -> str:
     """Find the entry of the navigation that a page belongs to; ``""`` for none."""
     if path == "/compare":
         return _RUNS
-    entries = [entry for _, links in _SECTIONS for entry, *_ in links]
-    matches = [entry for entry in entries if path == entry or (entry != "/" and path.startswith(f"{entry}/"))]
+    pages = [entry.path for entry in _ENTRIES]
+    matches = [page for page in pages if path == page or (page != "/" and path.startswith(f"{page}/"))]
     return max(matches, key=len, default="")

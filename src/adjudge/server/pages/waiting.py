@@ -1,4 +1,7 @@
-"""The work that waits for a person, for an open page: its scripts ask every few seconds, and show numbers alone."""
+"""The work that waits for a person, for an open page: its scripts ask every few seconds, and show numbers alone.
+
+What waits is counted in ``shell.py`` (``count_waiting``).
+"""
 
 from __future__ import annotations
 

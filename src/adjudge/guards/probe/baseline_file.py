@@ -2,6 +2,9 @@
 
 A file is data. It names inputs, outputs and contracts, and neither a tool nor a judge: what is run is said by whoever
 runs it, so that a baseline of somebody else's can be looked at without running anything of theirs.
+
+When an output has drifted from its baseline is decided in ``evaluate.py`` (``_decide``) and ``probe.py``
+(``ProbeThresholds.find_drift``).
 """
 
 from __future__ import annotations
@@ -262,7 +265,10 @@ def _render_json_outputs(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
 
 
 def _render_yaml_outputs(file: ProbeFile, outputs: Mapping[str, Any]) -> str:
-    """Write outputs into the text of a YAML file, and leave everything else in it as it is."""
+    """Write outputs into the text of a YAML file, and leave everything else in it as it is.
+
+    Raises ``UsageError`` for a text that cannot be changed in place.
+    """
     import yaml
 
     # The loader that read the file: the one written in Python refuses texts that this one takes (`{q: When?}`). Both

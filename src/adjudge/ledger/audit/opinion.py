@@ -1,0 +1,46 @@
+"""The opinion of an audit, by its findings: the rule, and its reason in a few words. Pure."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+Opinion = Literal["unqualified", "qualified", "adverse", "disclaimer"]
+
+OPINIONS: tuple[Opinion, ...] = get_args(Opinion)
+
+
+def choose_opinion(*, critical: int, major: int, judged: int, undecided: int, verified: bool) -> Opinion:
+    """Choose the opinion of an audit from its findings.
+
+    ``judged`` is how many contents were to be judged, ``undecided`` how many of them neither a judge nor a person
+    decided, and ``verified`` whether the ledger verifies. The first that applies: not verified, a disclaimer; a
+    critical finding, adverse; nothing judged or more than half undecided, a disclaimer; a major finding or anything
+    undecided, qualified; else unqualified.
+
+    * ``critical``: The number of critical findings.
+    * ``major``: The number of major ones.
+    """
+    # First of all: whoever could change the ledger could have changed every number below.
+    if not verified:
+        return "disclaimer"
+    # Before the next: otherwise whoever can make judges fail turns an adverse opinion into a disclaimer.
+    if critical > 0:
+        return "adverse"
+    if judged <= 0 or 2 * undecided > judged:
+        return "disclaimer"
+    return "qualified" if major > 0 or undecided > 0 else "unqualified"
+
+
+def explain_opinion(*, critical: int, major: int, judged: int, undecided: int, verified: bool) -> str:
+    """Explain the rule's opinion in a few words."""
+    if not verified:
+        return "the ledger is not as it was recorded, so nothing in it can be relied on"
+    if critical > 0:
+        return f"there are critical findings: {critical}"
+    if judged <= 0:
+        return "nothing was judged"
+    if 2 * undecided > judged:
+        return f"of {judged} things that were judged, nobody decided {undecided}"
+    if major > 0 or undecided > 0:
+        return f"there are major findings: {major}; undecided: {undecided} of {judged}"
+    return f"neither a critical nor a major finding about {judged} things that were judged"
