@@ -1,4 +1,7 @@
-"""The ids of cases that have none in their data set, made from what each holds."""
+"""The ids that were made from contents: cases of the same content are told apart, and ids are shortened for readers.
+
+The id of a case that has none in its data set is made in ``case.py`` (``make_id``).
+"""
 
 from __future__ import annotations
 

@@ -348,7 +348,8 @@ class _Run:
             early_result.set_result(self.make_result(verdict))
         # A hedged chain cuts its slower seats all the same; inner chains whose early result it has still wait for the
         # rest of theirs.
-        while any(self.chain.strategy != "hedged" or seat in self.results for seat in self.running.values()):
+        waits_for_all = self.chain.strategy != "hedged"
+        while any(waits_for_all or seat in self.results for seat in self.running.values()):
             await self._wait_for_answers(None)
 
     def _decide_late(self) -> Verdict:
@@ -357,7 +358,7 @@ class _Run:
             return self.verdict
         results = list(self.results.values())
         if self.chain.strategy in COUNTING:
-            return self._count(wait=False) or decide_unanswered(results)
+            return self._count_votes(wait=False) or decide_unanswered(results)
         return decide_unanswered(results, cascade=self.chain.strategy == "cascade")
 
     async def _ask_seats(self) -> Verdict:
@@ -377,16 +378,19 @@ class _Run:
         stop_early = chain.stop_early and not self.question.wants_confidence and not self.question.wants_everybody
         wait_for_reasons = self.question.wants_reasons and self.position.may_end_sequence
         wait = self.question.wants_objections or wait_for_reasons or not stop_early
-        while self.running and (self.verdict is None or not (stop_early or self._fails_at_once(self.verdict))):
+        while self.running:
+            may_stop = self.verdict is not None and (stop_early or self._fails_at_once(self.verdict))
+            if may_stop:
+                break
             await self._wait_for_answers(None)
-            self.verdict = self.verdict or self._count(wait=wait)
+            self.verdict = self.verdict or self._count_votes(wait=wait)
         return self.verdict or decide_unanswered(list(self.results.values()))
 
     def _fails_at_once(self, verdict: Verdict) -> bool:
         """Return whether this verdict is a failure that has to be handed on before a limit takes it."""
         return verdict.outcome == "failed" and self.question.wants_failure_at_once
 
-    def _count(self, *, wait: bool) -> Verdict | None:
+    def _count_votes(self, *, wait: bool) -> Verdict | None:
         results, seats, choices = list(self.results.values()), len(self.chain.seats), self.question.choices
         to_pass, to_fail = find_needed_votes(self.chain.strategy, seats, self.chain.quorum)
         if choices:
@@ -422,7 +426,8 @@ class _Run:
         ended = False
         while self.verdict is None or not (chain.stop_early or ended):
             following = len(self.started)
-            if following < seats and (following == 0 or following - 1 in self.results or clock() >= late_at):
+            is_due = following == 0 or following - 1 in self.results or clock() >= late_at
+            if following < seats and is_due:
                 self._start(following)
                 late_at = clock() + (chain.hedge_after or 0.0)
             if not self.running:

@@ -393,9 +393,7 @@ class _Call:
         """Make the answer when the model raised."""
         if isinstance(error, ReplyError):
             return make_undecided(error.because, error.detail, self.question)
-        detail = describe_error(error)
-        if isinstance(error, ModelError):
-            detail = detail.partition(": ")[2]
+        detail = str(error) if isinstance(error, ModelError) else describe_error(error)
         return make_undecided("error", detail, self.question)
 
     def conclude(self, answer: Answer, duration_ms: float) -> JudgeResult:

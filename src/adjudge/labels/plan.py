@@ -717,7 +717,7 @@ def _make_strata(signals: Sequence[_Signals], expect: float) -> tuple[PlanStratu
         strata[smallest] = replace(strata[smallest], size=strata[smallest].size + undecided, undecided=True)
     elif undecided:
         strata.append(PlanStratum(name="", about="undecided", size=undecided, undecided=True, expected=0.5))
-    verdicts = [stratum.about.partition(",")[0] for stratum in strata]
+    verdicts = [read_verdict(stratum) for stratum in strata]
     return tuple(
         stratum if verdicts.count(verdict) > 1 else replace(stratum, about=verdict)
         for verdict, stratum in zip(verdicts, strata, strict=True)
@@ -729,12 +729,18 @@ def _make_stratum(group: Sequence[_Signals], expect: float) -> PlanStratum:
     share, scores = passed / len(group), [case_signals.score for case_signals in group]
     verdict = "passed" if share == 1 else "failed" if share == 0 else MIXED
     expected = share * expect + (1 - share) * (1 - expect)
+    # ``read_verdict`` reads the verdict back.
     about = ", ".join((verdict, *_describe_signals(group)))
     return PlanStratum(name="", about=about, size=len(group), low=min(scores), high=max(scores), expected=expected)
 
 
 MIXED = "mixed"
 """The verdict of a stratum with passed and failed cases, too few of one of them for a stratum of their own."""
+
+
+def read_verdict(stratum: PlanStratum) -> str:
+    """Read the verdict of a stratum's cases, with which ``about`` begins; empty in a plan of an earlier version."""
+    return stratum.about.partition(",")[0]
 
 
 def _describe_signals(group: Sequence[_Signals]) -> Iterator[str]:

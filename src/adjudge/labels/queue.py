@@ -26,7 +26,7 @@ from adjudge.labels.agreement import LabelAgreement, compute_label_agreement
 from adjudge.labels.intake import read_sizes, update_cases
 from adjudge.labels.order import PlannedOrder, load_order, order_complete
 from adjudge.labels.source import LabelSource, SourceCase, open_source
-from adjudge.labels.store import RANDOM_ORDER, Event, LabelMode, LabelStore, find_position, write_place
+from adjudge.labels.store import RANDOM_ORDER, Event, LabelMode, LabelStore, OrderPlace, find_position
 from adjudge.labels.task import LabelDraws, LabelImport, LabelProgress, LabelTask, UndoneAnswer
 from adjudge.labels.truth import Truth, find_truths
 from adjudge.rubric.file import load_rubric
@@ -660,14 +660,14 @@ class LabelQueue:
             return design
         return replace(design, size=size, contents=contents.digest, cases=contents.cases)
 
-    def _find_place(self, case: str, rater: str) -> str | None:
+    def _find_place(self, case: str, rater: str) -> OrderPlace | None:
         """Find where the random order over all contents came to a case that it handed to this rater."""
         drawn, contents = self._store.find_drawn(case), self._store.find_contents()
         if drawn is None or drawn.stratum is not None or contents is None:
             return None
         # Only a case that came up by itself, and since these contents are there: one that somebody picked is no draw.
         is_handed_out = self._store.was_seen(case, rater, _name_draw(contents))
-        return write_place(contents, drawn.position) if is_handed_out else None
+        return OrderPlace(contents=contents, place=drawn.position) if is_handed_out else None
 
     def _choose_order(self, source_case: SourceCase, rater: str) -> LabelOrder | None:
         """Choose the order in which a rater sees a pair: by chance, and the same whenever they see it again."""
@@ -676,7 +676,9 @@ class LabelQueue:
         text = f"{self._store.find_fact('seed')}:{rater}:{source_case.case.id}"
         return "ba" if sha256(text.encode(errors="surrogatepass")).digest()[0] & 1 else "ab"
 
-    def _add_label(self, label: Label, session: str, mode: LabelMode, *, done: bool, drawn: str | None = None) -> None:
+    def _add_label(
+        self, label: Label, session: str, mode: LabelMode, *, done: bool, drawn: OrderPlace | None = None
+    ) -> None:
         event = Event(
             action="label", rater=label.rater, session=session, case=label.case, mode=mode, criterion=label.criterion,
             label=label, done=done, drawn=drawn,

@@ -307,6 +307,7 @@ def record_calibration(
             draw=draw.name,
             planned=draw.planned,
             added=draw.added,
+            # Of a calibration, the bar is the bound of its promise.
             bar=bound,
             outcome=_OUTCOMES[outcome],
             calibration=look,

@@ -1,7 +1,8 @@
 """The prices of known models, as ``prices.json`` has them; ``scripts/prices`` writes it from the package genai-prices.
 
-The package itself, which the extra ``[cost]`` installs, is newer whenever it is updated, and wins where it is there.
-Names are matched by the list's own conditions, in its order: the first model that matches is the one.
+The price of a model is chosen in ``price.py`` (``find_price``), which asks here last: prices that the user states win,
+then the package itself, which the extra ``[cost]`` installs and which is newer whenever it is updated. Names are
+matched by the list's own conditions, in its order: the first model that matches is the one.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class ReadOptions:
     scale: tuple[float, float] | None = None
     """Lowest and highest score; outside is ``off_scale``. ``None``: any finite number."""
     labels: tuple[str, ...] = ()
-    """The labels offered, written exactly so; for a preference the two names, the one shown first first."""
+    """The labels offered, written exactly so; for a preference the two names, beginning with the one shown first."""
 
     def __post_init__(self) -> None:
         scale = self.scale
@@ -62,6 +62,11 @@ class ReadOptions:
             raise UsageError(
                 f"labels must be different texts without space around them; got {self.labels!r}", argument="labels"
             )
+
+
+def check_offered_labels(labels: tuple[str, ...]) -> None:
+    """Raise ``UsageError`` for labels that no judge can be offered, as ``ReadOptions`` does."""
+    ReadOptions(labels=labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

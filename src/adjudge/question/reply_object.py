@@ -19,7 +19,11 @@ from adjudge.errors import ReplyError
 from adjudge.formats.folding import fold_character
 from adjudge.formats.json import MOST_DEPTH, nests_too_deeply
 
-FLAGS = ("safe", "passed", "allowed", "approved")
+YES_NO_FLAGS = ("safe", "passed", "allowed")
+"""Members of which a yes/no reply has at least one."""
+
+
+FLAGS = (*YES_NO_FLAGS, "approved")
 """Members that say yes or no. Where the form does not have them, one that says no contradicts a pass."""
 
 
@@ -46,7 +50,7 @@ ANY: Mapping[str, Any] = {}
 """The schema of a member whose value is not searched for further verdicts: it is a text, or anything may be in it."""
 
 
-YES_NO: Mapping[str, Any] = dict.fromkeys((*FLAGS[:3], "reasoning"), ANY)
+YES_NO: Mapping[str, Any] = dict.fromkeys((*YES_NO_FLAGS, "reasoning"), ANY)
 """The form of a yes/no reply."""
 
 
@@ -110,7 +114,7 @@ def find_object(text: str, token: str | None) -> int:
     return max(text.find("{", after), 0)
 
 
-def read_flag(members: Mapping[str, Any], *, names: tuple[str, ...] = FLAGS[:3], need: bool = True) -> bool | None:
+def read_flag(members: Mapping[str, Any], *, names: tuple[str, ...] = YES_NO_FLAGS, need: bool = True) -> bool | None:
     """Read what the yes/no members of an object agree on.
 
     Each member present must be a real boolean; several must agree (else ``contradiction``). ``names`` are those that

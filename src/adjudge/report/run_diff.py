@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from operator import itemgetter
-from typing import Any, ClassVar, Literal
+from operator import attrgetter
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
@@ -54,7 +54,28 @@ Compared = Literal["answers", "judges", "both"]
 
 _PASSES = ("passed", "first")
 
-Row = tuple[int, str, int, str, Outcome, str | None, float | None, bytes]
+
+class _JudgementRow(NamedTuple):
+    """A judgement as the three queries select it."""
+
+    order: int
+    """The place by which both runs are walked: that of the case in the earlier run, if it has it."""
+    case: str
+    place: int
+    """The place of the case in the run of this judgement."""
+    subject: str
+    outcome: Outcome
+    because: str | None
+    score: float | None
+    body: bytes
+
+
+class _CaseSide(NamedTuple):
+    """A case in one run, and the place by which both runs are walked."""
+
+    order: int
+    case: str
+    side: Side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,22 +124,22 @@ class _Sums:
 
 def join_runs(before: Run, after: Run) -> Iterator[Joined]:
     """Yield every case of the earlier run in its order, with the later one's of the same id; then those only it has."""
-    with closing(_open(before, after)) as connection:
-        later = _fold(connection.execute(_AFTER))
+    with closing(_open_both(before, after)) as connection:
+        later = _sum_up_cases(connection.execute(_AFTER))
         matching = next(later, None)
-        for place, case, side in _fold(connection.execute(_BEFORE)):
-            while matching is not None and matching[0] < place:
+        for earlier in _sum_up_cases(connection.execute(_BEFORE)):
+            while matching is not None and matching.order < earlier.order:
                 matching = next(later, None)
-            if matching is None or matching[0] != place:
-                yield Joined(case=case, before=side, after=None)
+            if matching is None or matching.order != earlier.order:
+                yield Joined(case=earlier.case, before=earlier.side, after=None)
                 continue
-            yield _join(connection, case, side, matching[2])
+            yield _join_sides(connection, earlier.case, earlier.side, matching.side)
             matching = next(later, None)
-        for _, case, side in _fold(connection.execute(_ONLY_AFTER)):
-            yield Joined(case=case, before=None, after=side)
+        for added in _sum_up_cases(connection.execute(_ONLY_AFTER)):
+            yield Joined(case=added.case, before=None, after=added.side)
 
 
-def _join(connection: sqlite3.Connection, case: str, before: Side, after: Side) -> Joined:
+def _join_sides(connection: sqlite3.Connection, case: str, before: Side, after: Side) -> Joined:
     if before.subject == after.subject:
         return Joined(case=case, before=before, after=after)
     bodies = _read_bodies(connection, before.place, after.place)
@@ -132,7 +153,7 @@ def _join(connection: sqlite3.Connection, case: str, before: Side, after: Side) 
     )
 
 
-def _open(before: Run, after: Run) -> sqlite3.Connection:
+def _open_both(before: Run, after: Run) -> sqlite3.Connection:
     def attach(connection: sqlite3.Connection) -> None:
         connection.execute("ATTACH ? AS later", (name_sqlite(after.store.path, after.store.reads_as),))
         # Both as they are now, though one may still be written to.
@@ -144,39 +165,41 @@ def _open(before: Run, after: Run) -> sqlite3.Connection:
         raise UsageError(f"{before.folder} and {after.folder} cannot be read together: {error}") from None
 
 
-def _fold(rows: Iterable[Row]) -> Iterator[tuple[int, str, Side]]:
+def _sum_up_cases(rows: Iterable[tuple[Any, ...]]) -> Iterator[_CaseSide]:
     """Yield the judgements of each case as one."""
-    for key, group in groupby(rows, key=itemgetter(0)):
-        several = list(group)
-        _, case, place, subject, *_ = several[0]
-        yield key, case, _sum_up(several, place, subject)
+    for order, group in groupby(map(_JudgementRow._make, rows), key=attrgetter("order")):
+        judgements = list(group)
+        yield _CaseSide(order, judgements[0].case, _sum_up(judgements))
 
 
-def _sum_up(rows: list[Row], place: int, subject: str) -> Side:
+def _sum_up(judgements: list[_JudgementRow]) -> Side:
     """Sum up the judgements of one case: the verdict of more than half of them, and mean scores."""
     sums, detail = _Sums(), ""
-    for *_, outcome, because, score, body in rows:
-        result = _read(body)
-        sums.verdicts[result.preferred or outcome] += 1
+    for judgement in judgements:
+        result = _read_result(judgement.body)
+        sums.verdicts[result.preferred or judgement.outcome] += 1
         sums.models |= set(_list_models(result))
-        detail = detail or ": ".join(filter(None, (because, result.detail)))
-        if score is not None and result.schema != PairResult.schema:  # the score of a pair counts who won
-            sums.scores.append(score)
+        detail = detail or ": ".join(filter(None, (judgement.because, result.detail)))
+        # The score of a pair counts who won.
+        if judgement.score is not None and result.schema != PairResult.schema:
+            sums.scores.append(judgement.score)
         for criterion in result.criteria:
             if criterion.score is not None:
                 sums.criteria[criterion.name].append(criterion.score)
     return Side(
-        verdict=next((verdict for verdict, number in sums.verdicts.items() if 2 * number > len(rows)), "undecided"),
-        score=_mean(sums.scores),
+        verdict=next(
+            (verdict for verdict, number in sums.verdicts.items() if 2 * number > len(judgements)), "undecided"
+        ),
+        score=_compute_mean(sums.scores),
         criteria={name: math.fsum(scores) / len(scores) for name, scores in sums.criteria.items()},
         detail=detail,
-        subject=subject,
-        place=place,
+        subject=judgements[0].subject,
+        place=judgements[0].place,
         models=frozenset(sums.models),
     )
 
 
-def _mean(numbers: list[float]) -> float | None:
+def _compute_mean(numbers: list[float]) -> float | None:
     return math.fsum(numbers) / len(numbers) if numbers else None
 
 
@@ -213,7 +236,7 @@ def _list_models(result: _Result) -> Iterator[tuple[str, str]]:
 _DECODER = msgspec.json.Decoder(_Result)
 
 
-def _read(body: bytes) -> _Result:
+def _read_result(body: bytes) -> _Result:
     try:
         return _DECODER.decode(body)
     except (msgspec.DecodeError, RecursionError):

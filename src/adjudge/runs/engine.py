@@ -163,7 +163,7 @@ class Engine:
                 run=run.id,
                 resumed=self._resumed,
                 done=sum(self._outcomes.values()),
-                keep=partial(self._keep, layers, schedule),
+                keep=partial(self._hand_in_result, layers, schedule),
             )
         )
         await executor.open()
@@ -255,7 +255,7 @@ class Engine:
         bring = plan.source.bring_criteria
         return await resolve_question(judge, plan.rubric, plan.arguments, plan.on_conflict, cases_bring=bring)
 
-    def _keep(
+    def _hand_in_result(
         self,
         layers: RunLayers,
         schedule: Schedule,
@@ -263,7 +263,11 @@ class Engine:
         result: JudgeResult | PairResult,
         finish: Finish[RunItem],
     ) -> None:
-        """Hand in the result of a unit."""
+        """Hand in the result of a unit, to be kept.
+
+        The store calls ``_finish_unit`` once the item cannot be lost any more, or with what went wrong; that tells
+        ``finish``, by which whoever began the unit hears of its outcome.
+        """
         item = RunItem(
             case=unit.case,
             place=unit.place,

@@ -133,7 +133,7 @@ def apply_assertions(
     if reason is not None:
         applied.dropped += [_describe_dropped(assertion, reason) for assertion in assertions]
         return applied
-    entries, passing = _arrange(test.get("threshold"), assertions, applied)
+    entries, passing = _arrange_assertions(test.get("threshold"), assertions, applied)
     criteria: list[Criterion] = []
     for entry in entries:
         try:
@@ -182,12 +182,12 @@ def _explain_inapplicable(test: Mapping[str, Any]) -> str | None:
 # ---------------------------------------------------------------- sets, weights, thresholds
 
 
-def _arrange(
+def _arrange_assertions(
     threshold: Any, assertions: Sequence[Any], applied: AppliedAssertions
 ) -> tuple[list[_Entry], float | None]:
     """Arrange the assertions of a test with their weights, and the mean at which it passes: ``None``, all must."""
     passing = read_threshold(threshold)
-    weighed = list(_list_weighed(assertions, applied))
+    weighed = list(_weigh_assertions(assertions, applied))
     sets = [part for part in weighed if part.assertion.get("type") == "assert-set"]
     deciding = [part for part in weighed if part.weight != 0 or part in sets]
     if passing is None and len(sets) == len(deciding) == 1 and sets[0].weight > 0:
@@ -222,7 +222,8 @@ class _Weighed(NamedTuple):
     weight: float
 
 
-def _list_weighed(assertions: Sequence[Any], applied: AppliedAssertions) -> Iterator[_Weighed]:
+def _weigh_assertions(assertions: Sequence[Any], applied: AppliedAssertions) -> Iterator[_Weighed]:
+    """Yield the assertions that have a weight; add the others to those dropped in ``applied``, with the reason."""
     for place, assertion in enumerate(assertions, 1):
         if not isinstance(assertion, Mapping):
             applied.dropped.append(f"assertion {show(assertion)} not applied: it is no mapping")
@@ -237,9 +238,9 @@ def _list_weighed(assertions: Sequence[Any], applied: AppliedAssertions) -> Iter
 def _open_set(
     place: str, assertion: Mapping[str, Any], weight: float, passing: float | None, applied: AppliedAssertions
 ) -> Iterator[_Entry]:
-    """Yield the assertions of a set, which share its weight."""
+    """Yield the assertions of a set, which share its weight; those that cannot be applied are added to ``applied``."""
     threshold = read_threshold(assertion.get("threshold"))
-    inner = list(_list_weighed(assertion.get("assert") or (), applied))
+    inner = list(_weigh_assertions(assertion.get("assert") or (), applied))
     total = sum(part.weight for part in inner)
     if passing is None and threshold is not None and threshold < 1:
         yield _Entry(assertion=assertion, place=place, weight=weight, least=None, gates=True)

@@ -355,7 +355,8 @@ class _LoopState:
         from yarl import URL
 
         address = URL(url)
-        host = address.host_port_subcomponent or url if not address.is_default_port() else address.host or url
+        named_host = address.host if address.is_default_port() else address.host_port_subcomponent
+        host = named_host or url
         proxy = find_proxy(address)
         options: dict[str, Any] = {} if proxy is None else {"proxy": proxy}
         if address.scheme == "https":

@@ -708,16 +708,19 @@ class BatchDispatcher:
             self._on_change()
 
     async def _upload_lines(self, number: int, model: str, api: BatchApi, lines: Sequence[bytes], label: str) -> bool:
-        """Upload the lines of a job, and return whether the job can be created now; else its requests wait again."""
+        """Upload the lines of a job, and return whether the job can be created now; else its requests wait again.
+
+        Raises ``ModelError`` where another attempt is of no use: the provider refuses the file, or several uploads in a
+        row have failed.
+        """
         self._store.change(number, state="uploading")
         try:
             file = await api.upload(lines, label)
         except ModelError as error:
             self._requeue(number, f"its file could not be uploaded: {error}"[:500])
-            self._failed_uploads[model] = self._failed_uploads.get(model, 0) + 1
-            if (error.status is not None and error.status < 500 and error.status != 429) or self._failed_uploads[
-                model
-            ] >= UPLOADS:
+            failures = self._failed_uploads[model] = self._failed_uploads.get(model, 0) + 1
+            is_refused = error.status is not None and error.status < 500 and error.status != 429
+            if is_refused or failures >= UPLOADS:
                 raise
             self._not_before[model] = time.monotonic() + 2 * self._options.poll
             return False

@@ -1,4 +1,8 @@
-"""The part of a run's engine that is only for a run by batches."""
+"""The part of a run's engine that is only for a run by batches.
+
+Sending, finding again after a crash and collecting are in ``dispatcher.py`` (``recover``, ``_search_doubtful``); why
+nothing is paid for twice is in ``__init__.py``.
+"""
 
 from __future__ import annotations
 
