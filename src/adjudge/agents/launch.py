@@ -88,7 +88,8 @@ run_agent_sync = make_sync(run_agent)
 def digest_workspace(workspace: Path | None, *, with_git: bool) -> str:
     """Compute the SHA-256 of what an agent would find in a copy of a workspace; ``None`` is an empty one."""
     with tempfile.TemporaryDirectory(prefix="adjudge-agent-", ignore_cleanup_errors=True) as folder:
-        return _prepare_copy(Path(folder), workspace, with_git=with_git)[2].digest
+        _, _, snapshot = _prepare_copy(Path(folder), workspace, with_git=with_git)
+        return snapshot.digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

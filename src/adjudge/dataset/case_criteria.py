@@ -77,17 +77,17 @@ class CaseCriteria:
                 elif criteria.get(key) is not None:
                     raise UsageError(f"{key!r} is given twice, by two columns; keep one")
                 else:
-                    criteria[key] = self._read(name, rest.pop(name))
-        return SplitRow(rest=rest, criteria=self._check(criteria), ignored=tuple(ignored))
+                    criteria[key] = self._read_value(name, rest.pop(name))
+        return SplitRow(rest=rest, criteria=self._check_own_terms(criteria), ignored=tuple(ignored))
 
     def _find_criteria(self, row: Mapping[str, Any], name: str) -> Any:
         value = find_field(row, name)
-        return None if self.table and value == "" else self._read(name, value)
+        return None if self.table and value == "" else self._read_value(name, value)
 
-    def _read(self, name: str, value: Any) -> Any:
+    def _read_value(self, name: str, value: Any) -> Any:
         return read_json_cell(name, value) if self.table and name.endswith(".json") else value
 
-    def _check(self, criteria: Mapping[str, Any]) -> dict[str, Any]:
+    def _check_own_terms(self, criteria: Mapping[str, Any]) -> dict[str, Any]:
         """Check what a case says of how it is judged, and return that with its rubric and rules opened."""
         checked = {name: value for name, value in criteria.items() if value is not None}
         if not checked:

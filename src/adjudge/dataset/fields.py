@@ -141,14 +141,14 @@ class Fields:
         members: dict[str, Any] = {}
         others: dict[str, Any] = {}
         for (key, inner), path in self.mapped:
-            _put_member(members, key, inner, self._read(key, inner, path, find_field(row, path)))
+            _put_member(members, key, inner, self._read_cell(key, inner, path, find_field(row, path)))
         used = {path for _, path in self.mapped}
         for name, value in row.items():
             if name in used or (name == "schema" and value == Case.schema):
                 continue
             place = self._find_place(name)
             if place is not None:
-                _put_member(members, *place, self._read(*place, name, value))
+                _put_member(members, *place, self._read_cell(*place, name, value))
             elif value is not None:
                 others[name] = value
         return _add_metadata(members, others)
@@ -213,7 +213,7 @@ class Fields:
             return key, None
         return (key, inner) if key in _INSIDE and inner in (_INSIDE[key] or (inner,)) else None
 
-    def _read(self, key: str, inner: str | None, name: str, value: Any) -> Any:
+    def _read_cell(self, key: str, inner: str | None, name: str, value: Any) -> Any:
         """Read a cell as the part of the case that it is."""
         if not self.table:
             return value

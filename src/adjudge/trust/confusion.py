@@ -71,11 +71,13 @@ class Confusion:
         The category stays in the table while the other side uses it.
         """
         at = find_place(self.categories, category)
+
+        def is_left_out(row: int, column: int) -> bool:
+            is_truth, is_verdict = row == at and side != "judge", column == at and side != "truth"
+            return is_truth or is_verdict
+
         emptied = [
-            [
-                0 if (row == at and side != "judge") or (column == at and side != "truth") else count
-                for column, count in enumerate(counts)
-            ]
+            [0 if is_left_out(row, column) else count for column, count in enumerate(counts)]
             for row, counts in enumerate(self.counts)
         ]
         used = sum(emptied[at]) + sum(row[at] for row in emptied)
@@ -324,7 +326,7 @@ def count_sensitivity(confusion: Confusion, positive: Category) -> tuple[int, in
 
 def count_specificity(confusion: Confusion, positive: Category) -> tuple[int, int]:
     """Bad items that the judge fails, and bad items."""
-    find_place(confusion.categories, positive)
+    find_place(confusion.categories, positive)  # raises for a category that the table does not have
     bad = find_bad(confusion.categories, positive)
     caught = sum(confusion.counts[row][column] for row in bad for column in bad)
     return caught, sum(confusion.truth_counts[row] for row in bad)

@@ -139,7 +139,8 @@ class _CaseReader:
                 add_note(self.notes, "span within another span of the file, which is part of that one's case")
             else:
                 yield number, self._make_case_row(row)
-        if self.name is not None and not self.labelled:  # most often a slip
+        if self.name is not None and not self.labelled:
+            # Most often a slip.
             add_note(self.notes, f"nobody annotated anything under the name {show(self.name)}, so no case has a label")
 
     def _make_case_row(self, raw: Mapping[str, Any]) -> Mapping[str, Any] | UsageError:
@@ -151,7 +152,7 @@ class _CaseReader:
             mapped, _ = select_mapped(raw, self.spec)
             if "label" in mapped:
                 mapped["label"] = apply_label_map(mapped["label"], self.label_map)
-            row |= self._choose_labels(row.get("id"), self.tool.annotate(raw)) | mapped
+            row |= self._take_labels(row.get("id"), self.tool.annotate(raw)) | mapped
             # A text within it was JSON: that may hold half a character, or nest deeper than the file seemed to.
             check_text(row)
             return dict(to_json_value(row))
@@ -160,8 +161,11 @@ class _CaseReader:
         except ValueError as error:
             return UsageError(f"the item cannot be kept: {error}; leave it out of the export")
 
-    def _choose_labels(self, case: Any, annotations: Iterable[Annotation]) -> dict[str, Any]:
-        """Choose the label and labels of a case: people's annotations under the name that was asked for."""
+    def _take_labels(self, case: Any, annotations: Iterable[Annotation]) -> dict[str, Any]:
+        """Return the label and labels of a case: people's annotations under the name that was asked for.
+
+        The case is counted as labelled if it has any; annotations under another name are noted.
+        """
         values: dict[str, LabelValue] = {}
         chosen = [annotation for annotation in annotations if annotation.person and annotation.case == case]
         chosen.sort(key=lambda annotation: annotation.at or _NEVER)  # who said something anew counts with that

@@ -99,7 +99,7 @@ def _read_member(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
     if member.file_size > LARGEST_JSON:
         raise UsageError(f"the sample {path} is larger than {LARGEST_JSON // 1_000_000} MB, so it is not read")
     try:
-        return read_log(_check_whole(_unpack(packed, member), member).decode())
+        return read_log(_check_whole(_unpack_sample(packed, member), member).decode())
     except UsageError:
         raise
     except (*_BROKEN, RecursionError) as error:
@@ -112,7 +112,7 @@ def _check_whole(content: bytes, member: zipfile.ZipInfo) -> bytes:
     return content
 
 
-def _unpack(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+def _unpack_sample(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     """Unpack a sample of a log, also one packed with Zstandard, to at most one byte more than its stated size."""
     if member.compress_type not in _METHODS:  # each has errors of its own
         raise UsageError(f"the sample {show(member.filename)} is compressed as no log is; {_CONVERT}")

@@ -82,7 +82,7 @@ def _is_score(row: Mapping[str, Any]) -> bool:
     return "dataType" in row and "source" in row
 
 
-def _annotate(row: Mapping[str, Any]) -> Iterator[Annotation]:
+def _list_annotations(row: Mapping[str, Any]) -> Iterator[Annotation]:
     """Yield the scores of a row, which is itself a score, or a trace that holds some."""
     trace = _unwrap_trace(row)
     if _is_score(trace):
@@ -152,5 +152,5 @@ LANGFUSE = Tool(
         framed=False,
     ),
     open=_open_row,
-    annotate=_annotate,
+    annotate=_list_annotations,
 )

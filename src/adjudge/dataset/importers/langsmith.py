@@ -79,7 +79,7 @@ def _is_feedback(row: Mapping[str, Any]) -> bool:
     return "key" in row and "run_id" in row
 
 
-def _annotate(row: Mapping[str, Any]) -> Iterator[Annotation]:
+def _list_annotations(row: Mapping[str, Any]) -> Iterator[Annotation]:
     feedbacks = [row] if _is_feedback(row) else row.get("feedback")
     for feedback in feedbacks if isinstance(feedbacks, list) else ():
         if isinstance(feedback, dict) and "key" in feedback:
@@ -130,5 +130,5 @@ LANGSMITH = Tool(
         cells=("inputs", "outputs", "reference", "metadata", "extra", "feedback"),
     ),
     open=_open_row,
-    annotate=_annotate,
+    annotate=_list_annotations,
 )

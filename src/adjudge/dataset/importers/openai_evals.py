@@ -229,7 +229,7 @@ def _make_case(eval_item: _Item, field_options: Fields, suite: Graders, label_ma
         )
     members, _ = select_mapped(eval_item.row, field_options)
     paths = {key: path for (key, inner), path in field_options.mapped if inner is None}
-    answer = _choose_content(eval_item, members, paths.get("content"), suite)
+    answer = _set_content(eval_item, members, paths.get("content"), suite)
     golden = paths.get("reference") or _find_golden(eval_item, suite, answer, field_options)
     if golden is not None and "reference" not in members:
         members["reference"] = find_field(eval_item.row, golden)
@@ -261,14 +261,14 @@ def _find_golden(eval_item: _Item, suite: Graders, answer: str, field_options: F
     if name is None:
         return None
     try:
-        find_field(eval_item.row, name)
+        find_field(eval_item.row, name)  # only whether the item has it
     except UsageError:
         return None  # the grader says so itself
     return name
 
 
-def _choose_content(eval_item: _Item, members: dict[str, Any], mapped: str | None, suite: Graders) -> str:
-    """Put the content among the members, and return the graders' name for it."""
+def _set_content(eval_item: _Item, members: dict[str, Any], mapped: str | None, suite: Graders) -> str:
+    """Put the content among ``members``, unless a field is mapped to it, and return the graders' name for it."""
     if mapped is not None:
         return mapped if mapped.startswith("item.") else SAMPLED
     answer = _read_answer(eval_item.sample) if eval_item.sample is not None else None

@@ -238,13 +238,14 @@ class _Maker:
     def _write_words(self, grader: Mapping[str, Any]) -> str:
         """Write the instructions of a grader, with the answer and the variables named."""
         words = "\n\n".join(
-            fill_template(parse_template(text), self._name_value) for text in _list_texts(grader.get("input"))
+            fill_template(parse_template(text), self._refer_to_value) for text in _list_texts(grader.get("input"))
         )
         if not words.strip():
             raise UsageError("its input holds no words")
         return words.strip()
 
-    def _name_value(self, name: str) -> str:
+    def _refer_to_value(self, name: str) -> str:
+        """Return the words that stand for a variable, and put its value into the context that they speak of."""
         if name == self.answer:
             return "(the content)"
         value = self._find_value(name)

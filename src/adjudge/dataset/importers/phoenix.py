@@ -98,7 +98,7 @@ def _open_span(row: Mapping[str, Any], name: str) -> dict[str, Any]:
     }
 
 
-def _annotate(row: Mapping[str, Any]) -> Iterator[Annotation]:
+def _list_annotations(row: Mapping[str, Any]) -> Iterator[Annotation]:
     annotations = [row] if "annotator_kind" in row else row.get("annotations")
     for annotation in annotations if isinstance(annotations, list) else ():
         if isinstance(annotation, dict) and "annotator_kind" in annotation:
@@ -157,6 +157,6 @@ PHOENIX = Tool(
         cells=("input", "output"),
     ),
     open=_open_row,
-    annotate=_annotate,
+    annotate=_list_annotations,
     find_parts=_find_parts,
 )

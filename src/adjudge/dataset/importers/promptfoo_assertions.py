@@ -311,7 +311,7 @@ class _Maker:
         value = assertion.get("value")
         if _is_code(value):
             raise UsageError(_CODE)
-        return _RULES[kind](self._render(value), stated != kind)
+        return _RULES[kind](self._render_value(value), stated != kind)
 
     def _make_recorded(self, kind: str, assertion: Mapping[str, Any]) -> dict[str, Any]:
         """Make the rule of a number that promptfoo recorded and a threshold of it."""
@@ -345,14 +345,14 @@ class _Maker:
         name = flatten(metric, 100).strip() if plain else f"{assertion['type']} {place}"
         return name if name not in used_names else f"{name} {place}"
 
-    def _render(self, value: Any) -> Any:
+    def _render_value(self, value: Any) -> Any:
         """Render a value with its variables, as promptfoo writes them: texts and lists of texts are templates."""
         if isinstance(value, str):
             if value.startswith("file://"):
                 return self.read_file(value)
             return fill_template(parse_template(value), self.names.read)
         if isinstance(value, list):
-            return [self._render(part) if isinstance(part, str) else part for part in value]
+            return [self._render_value(part) if isinstance(part, str) else part for part in value]
         return value
 
     def _make_worded(self, kind: str, name: str, entry: _Entry) -> Criterion:

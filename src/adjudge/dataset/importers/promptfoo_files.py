@@ -169,7 +169,7 @@ def _list_configured(files: Files, path: Path, document: Mapping[str, Any]) -> F
             raise UsageError(f"a scenario makes {count:,} tests, and at most {MOST_OF_SCENARIO:,} are made; split it")
         for setting, test in product(settings, tests):
             error = next((part for part in (setting, test) if isinstance(part, UsageError)), None)
-            yield error or merge_default(base, _merge(setting, test))
+            yield error or merge_default(base, _merge_test(setting, test))
 
 
 def _list_settings(files: Files, scenario: Test, document: Any) -> Found:
@@ -180,7 +180,7 @@ def _list_settings(files: Files, scenario: Test, document: Any) -> Found:
         yield files.open_test(setting, files.root, document)
 
 
-def _merge(base: Any, test: Any) -> dict[str, Any]:
+def _merge_test(base: Any, test: Any) -> dict[str, Any]:
     merged = {**base, **test}
     for key in ("vars", "metadata", "options"):
         if base.get(key) or test.get(key):
@@ -193,7 +193,7 @@ def merge_default(base: Any, test: Any) -> Test:
     """Merge ``defaultTest`` into a test, unless it wants no assertions of it."""
     options = test.get("options")
     plain = isinstance(options, dict) and options.get("disableDefaultAsserts") is True
-    return _merge({**base, "assert": []} if plain else base, test)
+    return _merge_test({**base, "assert": []} if plain else base, test)
 
 
 def resolve_reference(document: Any, value: Any) -> Any:
