@@ -71,14 +71,17 @@ def stream_labels(
         except UsageError as error:
             raise error.within(f"{name}, {unit} {line}") from None
         if label is not None:
-            _check_once(label, line, seen, f"{name}, {unit}")
+            _check_once(label, line, seen, name=name, unit=unit)
             yield label
 
 
 def _check_once(
-    label: Label, line: int, seen: dict[tuple[str | None, ...], tuple[int, LabelValue]], where: str
+    label: Label, line: int, seen: dict[tuple[str | None, ...], tuple[int, LabelValue]], *, name: str, unit: str
 ) -> None:
-    """Raise ``UsageError`` for two labels of a person for one case; which of them holds is not ours to choose."""
+    """Raise ``UsageError`` for two labels of a person for one case; which of them holds is not ours to choose.
+
+    ``seen`` has the line and the value of each label so far, and gets this one.
+    """
     if label.kind == "model":  # may be asked several times, and answers are compared
         return
     key = (label.case, label.subject, label.run, label.rater, label.kind, label.criterion, label.order)
@@ -86,8 +89,8 @@ def _check_once(
     if value != label.value or isinstance(value, bool) is not isinstance(label.value, bool):
         about = f" on {show(label.criterion)}" if label.criterion is not None else ""
         raise UsageError(
-            f"{where} {line}: {show(label.rater)} labels the case {show(label.case)}{about} {show(label.value)}, and "
-            f"{show(value)} in {where.rpartition(' ')[2]} {first}; keep the one that holds"
+            f"{name}, {unit} {line}: {show(label.rater)} labels the case {show(label.case)}{about} "
+            f"{show(label.value)}, and {show(value)} in {unit} {first}; keep the one that holds"
         )
 
 
@@ -98,9 +101,8 @@ def _read_row(
     if isinstance(row, UsageError):
         raise row
     members = _open_cells(row) if table else dict(row)
-    if not set(CASE_COLUMNS).isdisjoint(
-        row
-    ):  # a row of a list of cases to label, and not a label yet where nobody filled it in
+    is_of_case_list = not set(CASE_COLUMNS).isdisjoint(row)
+    if is_of_case_list:  # and not a label yet where nobody filled it in
         members = {key: value for key, value in members.items() if key not in CASE_COLUMNS}
         if members.get("value") in (None, ""):
             return None

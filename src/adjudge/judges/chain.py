@@ -308,7 +308,7 @@ class _Run:
         late, and could turn one outcome into another.
         """
         for seat, seat_result in sorted(self.results.items()):
-            inner_run, judge = self.inner_runs.get(seat), self.chain.seats[seat][1]
+            inner_run, (_, judge) = self.inner_runs.get(seat), self.chain.seats[seat]
             if inner_run is not None:
                 await inner_run.notify_hooks(seat_result)
             elif is_ours(judge):
@@ -325,11 +325,11 @@ class _Run:
         except TimeoutError:
             if not limit.late:
                 raise
-            await self._stop("timeout", f"not finished within the chain's {self.chain.deadline:g} s")
+            await self._stop_seats("timeout", f"not finished within the chain's {self.chain.deadline:g} s")
             verdict = self._decide_late()
         finally:
             # Also on the way out of a cancellation: a caller that goes away leaves no call running and paid for.
-            await self._stop("cancelled", "the chain was settled without it")
+            await self._stop_seats("cancelled", "the chain was settled without it")
         return verdict
 
     async def _wait_for_objections(self, verdict: Verdict) -> None:
@@ -372,7 +372,7 @@ class _Run:
         """Ask all seats at the same time and count their answers: consensus, majority and quorum."""
         chain = self.chain
         for seat in range(len(chain.seats)):
-            self._start(seat)
+            self._start_seat(seat)
         # A cascade asks how sure we are, which is the share of votes: it is known when everybody has voted. And a guard
         # has to know of every seat that would have said no.
         stop_early = chain.stop_early and not self.question.wants_confidence and not self.question.wants_everybody
@@ -401,7 +401,7 @@ class _Run:
         """Ask one seat after the other: fallback and cascade."""
         chain = self.chain
         for seat in range(len(chain.seats)):
-            self._start(seat)
+            self._start_seat(seat)
             while seat not in self.results:  # an earlier one that has decided may still wait for the rest of its seats
                 await self._wait_for_answers(None)
             result = self.results[seat]
@@ -428,7 +428,7 @@ class _Run:
             following = len(self.started)
             is_due = following == 0 or following - 1 in self.results or clock() >= late_at
             if following < seats and is_due:
-                self._start(following)
+                self._start_seat(following)
                 late_at = clock() + (chain.hedge_after or 0.0)
             if not self.running:
                 break
@@ -463,10 +463,11 @@ class _Run:
             self.results[seat] = future.result()
         return seat
 
-    def _start(self, seat: int) -> None:
+    def _start_seat(self, seat: int) -> None:
         self.started[seat] = time.perf_counter()
         early_result: _EarlyResult | None = None
-        if self.question.wants_objections and isinstance(self.chain.seats[seat][1], JudgeChain):
+        _, judge = self.chain.seats[seat]
+        if self.question.wants_objections and isinstance(judge, JudgeChain):
             early_result = asyncio.get_running_loop().create_future()
             self.early_results[early_result] = seat
         # A bare task: the chain waits for the first seat to answer, and then for those it cancelled.
@@ -559,7 +560,7 @@ class _Run:
             usage=add_usage(results),
         )
 
-    async def _stop(self, because: Reason, detail: str) -> None:
+    async def _stop_seats(self, because: Reason, detail: str) -> None:
         """Cancel what still runs and wait until it is gone: its connection closed, its thread let go."""
         running, self.running = self.running, {}
         # What had answered by now counts; what answers only because it was told to stop is late.
@@ -591,7 +592,7 @@ class _Run:
 
     def _make_answer(self, verdict: Verdict, results: Sequence[JudgeResult], *, opened: bool) -> Answer:
         """Make the chain's answer of a verdict, with the parts of the seat that is shown; ``opened`` by fail_open."""
-        detail, shown = _explain(self.chain, verdict, results, opened=opened), verdict.seat
+        detail, shown = _explain_verdict(self.chain, verdict, results, opened=opened), verdict.seat
         confidence = self._find_confidence(verdict, results)
         if shown is None:
             return Answer(
@@ -685,7 +686,8 @@ def _find_problem(result: object, question: Question) -> str:
     if result.passed and result.decided_by == "policy":
         return "a policy inside the seat let it pass; fail_open belongs to the outermost chain"
     names_choice = isinstance(result.value, str) and result.value in question.choices
-    if question.choices and not (result.undecided_because or (result.passed and names_choice)):
+    is_choice = result.undecided_because or (result.passed and names_choice)
+    if question.choices and not is_choice:
         return f"a comparison is answered by passed with {', '.join(question.choices)} as the value, or by undecided"
     if result.question is not None and result.question != question.digest:
         return "the judge returned its answer to another question"
@@ -753,7 +755,7 @@ def _describe_earlier(seat: JudgeResult, results: Sequence[JudgeResult]) -> str:
     return f"{seat.judge} decided after {reasons}" if reasons else ""
 
 
-def _explain(chain: JudgeChain, verdict: Verdict, results: Sequence[JudgeResult], *, opened: bool) -> str:
+def _explain_verdict(chain: JudgeChain, verdict: Verdict, results: Sequence[JudgeResult], *, opened: bool) -> str:
     if verdict.seat is not None:
         earlier = _describe_earlier(verdict.seat, results) if chain.strategy in _SEQUENTIAL else ""
         return "; ".join([sentence for sentence in (earlier, verdict.seat.detail) if sentence])

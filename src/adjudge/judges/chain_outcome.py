@@ -132,7 +132,8 @@ def count_choices(
     able_to_win = [choice for choice in choices if counts[choice] + open_seats >= to_win]
     if len(winners) == 1 and able_to_win == winners:
         return Verdict(outcome="passed", seat=[vote for vote in votes if vote.value == winners[0]][to_win - 1])
-    if open_seats == 0 or (not wait and (not able_to_win or len(winners) > 1)):
+    nobody_can_win = not able_to_win or len(winners) > 1
+    if open_seats == 0 or (nobody_can_win and not wait):
         return Verdict(outcome="undecided", because=find_reason(results) or "split")
     return None
 

@@ -137,7 +137,7 @@ class Budget:
         for loop, turn in waiting:
             # Somebody whose loop is closed waits no more.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(_wake, turn)
+                loop.call_soon_threadsafe(_wake_waiter, turn)
 
     def __repr__(self) -> str:
         return "<Budget {} of {} USD spent>".format(*format_apart(self.spent, self.usd, digits=4))
@@ -155,7 +155,7 @@ class Budget:
         )
 
 
-def _wake(turn: asyncio.Future[None]) -> None:
+def _wake_waiter(turn: asyncio.Future[None]) -> None:
     if not turn.done():
         turn.set_result(None)
 

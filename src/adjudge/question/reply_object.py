@@ -123,10 +123,11 @@ def read_flag(members: Mapping[str, Any], *, names: tuple[str, ...] = YES_NO_FLA
     present = {name: value for name, value in members.items() if _fold_name(name) in FLAGS}
     for name, value in present.items():
         if not isinstance(value, bool):
-            raise ReplyError("unparseable", f"{_show(name)} must be true or false, got {_show(value)}")
+            raise ReplyError("unparseable", f"{_show_hostile(name)} must be true or false, got {_show_hostile(value)}")
     if len(set(present.values())) > 1:
         raise ReplyError(
-            "contradiction", f"the reply says {', '.join(f'{_show(k)} is {_show(v)}' for k, v in present.items())}"
+            "contradiction",
+            f"the reply says {', '.join(f'{_show_hostile(k)} is {_show_hostile(v)}' for k, v in present.items())}",
         )
     if need and not any(name in present for name in names):
         raise ReplyError("unparseable", f"the reply has none of {', '.join(names)}")
@@ -166,7 +167,7 @@ def _read_unknown(unknown: Mapping[str, Any]) -> bool | None:
         if _fold_name(name) in _OTHER_VERDICTS:
             raise ReplyError(
                 "unparseable",
-                f"the reply gives a second verdict in {_show(name)}, a member that the form does not have",
+                f"the reply gives a second verdict in {_show_hostile(name)}, a member that the form does not have",
             )
     return read_flag(unknown, need=False)
 
@@ -221,7 +222,7 @@ def read_text(members: Mapping[str, Any], name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise ReplyError("unparseable", f"{name!r} must be a text, got {_show(value)}")
+        raise ReplyError("unparseable", f"{name!r} must be a text, got {_show_hostile(value)}")
     return value
 
 
@@ -231,7 +232,7 @@ def read_texts(members: Mapping[str, Any], name: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise ReplyError("unparseable", f"{name!r} must be a list of texts, got {_show(value)}")
+        raise ReplyError("unparseable", f"{name!r} must be a list of texts, got {_show_hostile(value)}")
     return tuple(value)
 
 
@@ -241,9 +242,11 @@ def read_number(value: object, *, of: str, low: float, high: float) -> float:
     if kind is not float and kind is not int:
         if kind is bool:
             raise ReplyError("off_scale", f"the score of {of!r} must be a number from {low:g} to {high:g}, got {value}")
-        raise ReplyError("unparseable", f"the score of {of!r} must be a number, got {_show(value)}")
+        raise ReplyError("unparseable", f"the score of {of!r} must be a number, got {_show_hostile(value)}")
     if not low <= value <= high:  # type: ignore[operator]  # also false for NaN; safe for integers of any size
-        raise ReplyError("off_scale", f"the score of {of!r} must be from {low:g} to {high:g}, got {_show(value)}")
+        raise ReplyError(
+            "off_scale", f"the score of {of!r} must be from {low:g} to {high:g}, got {_show_hostile(value)}"
+        )
     return float(value)  # type: ignore[arg-type]
 
 
@@ -255,9 +258,9 @@ def read_choice(members: Mapping[str, Any], name: str, *, offered: tuple[str, ..
     """
     value = members.get(name)
     if not isinstance(value, str):
-        raise ReplyError("unparseable", f"{name!r} must be one of {', '.join(offered)}, got {_show(value)}")
+        raise ReplyError("unparseable", f"{name!r} must be one of {', '.join(offered)}, got {_show_hostile(value)}")
     if value not in offered:
-        raise ReplyError("off_scale", f"{name!r} must be one of {', '.join(offered)}, got {_show(value)}")
+        raise ReplyError("off_scale", f"{name!r} must be one of {', '.join(offered)}, got {_show_hostile(value)}")
     for other in also:
         other_choice = members.get(other)
         if isinstance(other_choice, str) and other_choice in offered and other_choice != value:
@@ -279,7 +282,7 @@ def read_criteria(members: Mapping[str, Any], names: list[str]) -> dict[str, Map
     elif isinstance(value, list):
         pairs = [(entry.get("name") if isinstance(entry, dict) else None, entry) for entry in value]
     else:
-        raise ReplyError("missing_criterion", f"the reply has no list of criteria, got {_show(value)}")
+        raise ReplyError("missing_criterion", f"the reply has no list of criteria, got {_show_hostile(value)}")
     if not all(isinstance(name, str) and isinstance(entry, dict) for name, entry in pairs):
         raise ReplyError("unparseable", "every entry of 'criteria' must be an object with a name")
     entry_names = [name for name, _ in pairs]
@@ -287,7 +290,9 @@ def read_criteria(members: Mapping[str, Any], names: list[str]) -> dict[str, Map
         if entry_names.count(name) != 1:
             invented = next((other for other in entry_names if other not in names), None)
             instead = (
-                "" if invented is None else f", which scores {_show(invented)}, and the rubric has no such criterion"
+                ""
+                if invented is None
+                else f", which scores {_show_hostile(invented)}, and the rubric has no such criterion"
             )
             raise ReplyError(
                 "missing_criterion",
@@ -295,7 +300,9 @@ def read_criteria(members: Mapping[str, Any], names: list[str]) -> dict[str, Map
             )
     for name in entry_names:
         if name not in names:
-            raise ReplyError("missing_criterion", f"the reply scores {_show(name)}, which the rubric does not have")
+            raise ReplyError(
+                "missing_criterion", f"the reply scores {_show_hostile(name)}, which the rubric does not have"
+            )
     return dict(pairs)
 
 
@@ -319,7 +326,7 @@ def _read_with_token(text: str, token: str) -> dict[str, Any]:
     others = _find_others(text, token, starts)
     if len(starts) + len(others) > 1:
         raise _make_repeat_error(text, starts, others)
-    reply_object, end = _decode(text, starts[0])
+    reply_object, end = _decode_at(text, starts[0])
     if end != len(text) and not _ends_fence(text, end):
         raise TextAfterError
     return reply_object
@@ -361,7 +368,7 @@ def _make_repeat_error(text: str, starts: list[int], others: list[re.Match[str]]
     for start in [*starts[:3], *behind]:
         # One that cannot be read says nothing, and must not hide that two others differ.
         with suppress(ReplyError):
-            objects.append(_decode(text, start)[0])
+            objects.append(_decode_at(text, start)[0])
     times = len(starts) + len(others)
     if len(objects) > 1 and any(match != objects[0] for match in objects[1:]):
         return ReplyError("contradiction", f"the reply answers {times} times, differently")
@@ -381,7 +388,7 @@ def _read_alone(text: str) -> dict[str, Any]:
         fenced, before = True, before[: before.rindex("```")]
     if "}" in before:
         raise ReplyError("unparseable", "there is a brace before the reply's object")
-    reply_object, end = _decode(text, start)
+    reply_object, end = _decode_at(text, start)
     rest = text[end:]
     if rest.strip() and not (fenced and rest.strip() == "```"):
         raise TextAfterError
@@ -390,7 +397,7 @@ def _read_alone(text: str) -> dict[str, Any]:
     return reply_object
 
 
-def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
+def _decode_at(text: str, start: int) -> tuple[dict[str, Any], int]:
     """Decode the object at ``start``."""
     value, end = _decode_value(text, start)
     if not isinstance(value, dict):
@@ -405,7 +412,7 @@ def _decode_value(text: str, start: int) -> tuple[Any, int]:
     try:
         value, end = _DECODER.raw_decode(text, start)
     except _DuplicateKeyError as error:
-        raise ReplyError("unparseable", f"the reply has the key {_show(error.args[0])} twice") from None
+        raise ReplyError("unparseable", f"the reply has the key {_show_hostile(error.args[0])} twice") from None
     except _NotFiniteError:
         raise ReplyError("unparseable", _NOT_FINITE) from None
     except json.JSONDecodeError as error:
@@ -413,7 +420,7 @@ def _decode_value(text: str, start: int) -> tuple[Any, int]:
         reason = "is cut off" if open_end else f"is not valid JSON at character {error.pos}: {error.msg}"
         raise ReplyError("unparseable", f"the reply's object {reason}") from None
     except (ValueError, RecursionError) as error:
-        raise ReplyError("unparseable", f"the reply's object cannot be read: {_show(str(error))}") from None
+        raise ReplyError("unparseable", f"the reply's object cannot be read: {_show_hostile(str(error))}") from None
     if "\\u" in text:
         _check_unicode(value)
     return value, end
@@ -487,7 +494,7 @@ def _is_finite(value: object) -> bool:
     return True
 
 
-def _show(value: object) -> str:
+def _show_hostile(value: object) -> str:
     """Write a hostile value for a message: short, on one line, no control characters."""
     try:
         text = ascii(value)

@@ -171,11 +171,11 @@ def _make_estimate_row(name: str, estimate: Estimate, *, share: bool) -> list[Ce
         name,
         format_value(estimate, share=share),
         format_limits(estimate, share=share),
-        _draw(name, estimate, share=share),
+        _draw_estimate(name, estimate, share=share),
     ]
 
 
-def _draw(name: str, estimate: Estimate, *, share: bool) -> Drawing | None:
+def _draw_estimate(name: str, estimate: Estimate, *, share: bool) -> Drawing | None:
     if estimate.value is None or not 0 <= estimate.value <= 1:
         return None
     low, high = estimate.interval or (estimate.value, estimate.value)
@@ -275,7 +275,7 @@ def _show_slices(slices: Slices) -> Table:
                 Words(text=part.name),
                 format_count(part.accuracy.of),
                 format_value(part.accuracy, share=True),
-                _draw(part.name, part.accuracy, share=True),
+                _draw_estimate(part.name, part.accuracy, share=True),
                 format_limits(part.accuracy, share=True),
                 worse,
             ]

@@ -470,7 +470,7 @@ def diff(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[st
         before: The earlier run.
         after: The later run.
     """
-    return _compare(before, after, _Tally())
+    return _compare_runs(before, after, _Tally())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -491,15 +491,15 @@ def diff_cases(before: Run, after: Run) -> tuple[Diff, tuple[ComparedCase, ...]]
     Memory grows by some hundred bytes for each case.
     """
     tally = _Tally(index=[])
-    compared = _compare(before, after, tally)
+    compared = _compare_runs(before, after, tally)
     return compared, tuple(tally.index or ())
 
 
-def _compare(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[str], tally: _Tally) -> Diff:
+def _compare_runs(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[str], tally: _Tally) -> Diff:
     """Compare two runs case by case; those that were opened here are closed again."""
     runs = [(run, False) if isinstance(run, Run) else (open_run(run), True) for run in (before, after)]
     try:
-        first, second = runs[0][0], runs[1][0]
+        first, second = [run for run, _ in runs]
         if first.compares != second.compares:
             raise UsageError(
                 f"one of {first.folder} and {second.folder} is a run of pairs and the other is not; compare runs of "
@@ -528,7 +528,11 @@ class _Tally:
     score: PairedTally = field(default_factory=PairedTally)
     criteria: dict[str, PairedTally] = field(default_factory=dict)
     models: tuple[set[tuple[str, str]], set[tuple[str, str]]] = field(default_factory=lambda: (set(), set()))
-    listed: tuple[list[CaseDiff], list[CaseDiff], list[CaseDiff]] = field(default_factory=lambda: ([], [], []))
+    listed_lost: list[CaseDiff] = field(default_factory=list)
+    listed_changed: list[CaseDiff] = field(default_factory=list)
+    """Cases with another verdict that did not fail for it."""
+    listed_same_verdict: list[CaseDiff] = field(default_factory=list)
+    """Cases in which something else changed."""
     index: list[ComparedCase] | None = None
     """Every case that is compared, where somebody asked for them."""
 
@@ -547,7 +551,7 @@ class _Tally:
         self._add_numbers(before, after)
         has_changed = before.verdict != after.verdict or _has_changed(before, after)
         if has_changed:
-            self._list_case(joined, before, after)
+            self._add_changed(joined, before, after)
         if self.index is not None:
             change = replace(_make_change(joined, before, after, has_changed=has_changed), detail="")
             self.index.append(ComparedCase(change=change, places=(before.place, after.place), changed=has_changed))
@@ -561,10 +565,13 @@ class _Tally:
         for name in before.criteria.keys() & after.criteria.keys():
             self.criteria.setdefault(name, PairedTally()).add(before.criteria[name], after.criteria[name])
 
-    def _list_case(self, joined: Joined, before: Side, after: Side) -> None:
+    def _add_changed(self, joined: Joined, before: Side, after: Side) -> None:
+        """Count a changed case, and list it if there is room."""
         self.counts["changed"] += 1
-        lost = _is_lost(before.verdict, after.verdict)
-        listed = self.listed[0 if lost else 1 if before.verdict != after.verdict else 2]
+        if _is_lost(before.verdict, after.verdict):
+            listed = self.listed_lost
+        else:
+            listed = self.listed_changed if before.verdict != after.verdict else self.listed_same_verdict
         if len(listed) < MOST_LISTED:
             listed.append(_make_change(joined, before, after, has_changed=True))
 
@@ -573,12 +580,12 @@ class _Tally:
         lost = sum(number for (old, new), number in self.transitions.items() if _is_lost(old, new))
         gained = sum(number for (old, new), number in self.transitions.items() if _is_lost(new, old))
         changes = tuple(list_setup_changes(before.manifest, after.manifest, *self.models))
-        listed = [change for part in self.listed for change in part][:MOST_LISTED]
+        listed = [*self.listed_lost, *self.listed_changed, *self.listed_same_verdict][:MOST_LISTED]
         if not changes and not before.compares:
             listed = [replace(change, regressed=change.lost) for change in listed]
         return Diff(
-            before=_describe(before),
-            after=_describe(after),
+            before=_describe_run(before),
+            after=_describe_run(after),
             pairs=before.compares,
             cases=self.transitions.total(),
             only_before=self.counts["only_before"],
@@ -613,7 +620,7 @@ def _make_change(joined: Joined, before: Side, after: Side, *, has_changed: bool
     )
 
 
-def _describe(run: Run) -> DiffSide:
+def _describe_run(run: Run) -> DiffSide:
     return DiffSide(
         id=run.id,
         folder=str(run.folder),

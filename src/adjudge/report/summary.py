@@ -201,7 +201,7 @@ class ReportTally:
 
     def finish(self) -> Report:
         """Return the report."""
-        seats, seat_pairs, split = self._seats.finish()
+        chain_seats = self._seats.finish()
         own_summary, rubrics = self._own.finish()
         return Report(
             about=self._about,
@@ -218,9 +218,9 @@ class ReportTally:
             criteria=self._criteria.finish(),
             rules=tuple(sorted(self._rules.list_all(), key=lambda rule: -rule.failed)),
             groups=self._finish_groups(),
-            seats=seats,
-            seat_pairs=seat_pairs,
-            split=split,
+            seats=chain_seats.seats,
+            seat_pairs=chain_seats.pairs,
+            split=chain_seats.split,
             labels=self._labels if self._labels.labelled else None,
             numbers=self._numbers if self._numbers.labelled else None,
             pairs=self._pairs if self._pairs.pairs else None,

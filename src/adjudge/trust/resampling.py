@@ -123,7 +123,7 @@ def number_groups(groups: Iterable[Hashable] | None, items: int) -> Clusters:
             argument="groups",
         )
     check_groups(len(names))
-    return codes, len(names)
+    return Clusters(codes, len(names))
 
 
 def add_up(values: Floats, codes: NDArray[np.int64], groups: int) -> Floats:

@@ -171,7 +171,7 @@ class OpenAICompatible(HttpModel):
             raise ModelError(f"answered without a choice: {read_complaint(body).message}")
         choice = completion.choices[0]
         message = choice.message
-        text = message.content if not isinstance(message.content, list) else _join(message.content)
+        text = message.content if not isinstance(message.content, list) else _join_parts(message.content)
         reason: FinishReason = "refusal"
         if not message.refusal:
             missing: FinishReason = "length" if self.place.provider.says_why else "other"
@@ -186,7 +186,7 @@ class OpenAICompatible(HttpModel):
         )
 
 
-def _join(parts: list[_Part]) -> str:
+def _join_parts(parts: list[_Part]) -> str:
     return "".join(part.text for part in parts if part.type == "text" and part.text)
 
 

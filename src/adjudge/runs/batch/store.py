@@ -273,13 +273,15 @@ class BatchStore:
                 ).fetchone()
                 if row is None:
                     unknown += 1
-                elif row[0] == "sent":
+                    continue
+                state, body, name, used = row
+                if state == "sent":
                     outcome = (line.kind, line.body, line.name[:200], line.message[:2000], line.id)
                     connection.execute(_OUTCOME, outcome)
                     fresh += 1
-                elif _differs(row, line, is_same):
+                elif _differs(state, body, name, line, is_same):
                     differing += 1
-                    if not row[3]:
+                    if not used:
                         outcome = ("contradiction", None, "contradiction", CONTRADICTION, line.id)
                         connection.execute(_OUTCOME, outcome)
             if differing:
@@ -371,9 +373,10 @@ class BatchStore:
             connection.execute("UPDATE requests SET body = NULL WHERE used = 1")
 
 
-def _differs(row: Sequence[Any], line: ResultLine, is_same: Callable[[bytes, bytes], bool]) -> bool:
-    """Return whether a line says something else than the one that is kept; of two errors, the first counts."""
-    state, body, name, _ = row
+def _differs(
+    state: str, body: bytes | None, name: str, line: ResultLine, is_same: Callable[[bytes, bytes], bool]
+) -> bool:
+    """Return whether a line says something else than what is kept of it; of two errors, the first counts."""
     if "reply" not in (state, line.kind):
         return False
     if state != line.kind:
