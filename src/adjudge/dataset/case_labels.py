@@ -1,4 +1,7 @@
-"""The labels of one case: which of them count, what they make the truth, and how they are joined with the case."""
+"""The labels of one case: which of them count, what they make the truth, and how they are joined with the case.
+
+Labels of a run, with adjudications and overrides among them, come to a truth in ``labels/truth.py`` (``find_truths``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A data set: cases that are read when they are needed, and as often as they are."""
+"""A data set: cases that are read when they are needed, and as often as they are.
+
+How a row becomes a case is in ``case.py`` (``make_case``), which field is which part of it in ``fields.py``, and how a
+file is read as rows in ``formats.py``.
+"""
 
 from __future__ import annotations
 

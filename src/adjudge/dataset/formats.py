@@ -1,4 +1,7 @@
-"""The formats of data sets: each gives rows with their places, and for a row that is none, why."""
+"""The formats of data sets: each gives rows with their places, and for a row that is none, why.
+
+They are written in ``write.py``.
+"""
 
 from __future__ import annotations
 

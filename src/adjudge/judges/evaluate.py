@@ -1,6 +1,9 @@
 """The part that judges and chains share: building a question from a call, and asking it.
 
 ``evaluate``, its sync door and ``evaluate_many`` are written once, over ``ask``.
+
+What the scores of a reply come to is decided in ``question/score.py`` (``decide``), and what failed rules come to, in
+``decide_by_rules``.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ A plan is drawn from the run alone. The cases are grouped by what is known witho
 the votes of its seats, the score), some of each group are drawn for the pilot, and once these are labelled, the rest is
 drawn where people disagree most. It is kept in the run's folder with its seed, so that anybody can draw it again, and
 each case has the probability with which it was drawn.
+
+How many labels each group gets is decided in ``trust/strata.py`` (``allocate_pilot``, ``allocate_labels``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""A judged case, as far as it takes to compare it with what people said of it."""
+"""A judged case, as far as it takes to compare it with what people said of it.
+
+Several judgements of one case are made one verdict by ``find_verdict``; people's labels are made one truth in
+``labels/truth.py``.
+"""
 
 from __future__ import annotations
 

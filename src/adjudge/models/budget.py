@@ -1,4 +1,7 @@
-"""A number of dollars that calls share, held before they are made so that it is not overrun."""
+"""A number of dollars that calls share, held before they are made so that it is not overrun.
+
+What a call can cost is computed in ``price.py`` (``bound_cost``).
+"""
 
 from __future__ import annotations
 

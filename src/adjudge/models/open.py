@@ -1,4 +1,7 @@
-"""Models by their names: ``openai:gpt-6.1-terra``, ``http://host:port/v1#NAME``, ``replay:FILE``."""
+"""Models by their names: ``openai:gpt-6.1-terra``, ``http://host:port/v1#NAME``, ``replay:FILE``.
+
+The providers that are known, with their addresses and keys, are in ``providers/catalog.py``.
+"""
 
 from __future__ import annotations
 

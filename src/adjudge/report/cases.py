@@ -1,4 +1,7 @@
-"""The cases a report shows: failures first, bounded in number and size, whatever the run has."""
+"""The cases a report shows: failures first, bounded in number and size, whatever the run has.
+
+Which of two cases comes first is decided by ``_rank_case``.
+"""
 
 from __future__ import annotations
 

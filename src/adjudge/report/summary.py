@@ -1,4 +1,7 @@
-"""From the items of a run to its report: one pass, whatever the size."""
+"""From the items of a run to its report: one pass, whatever the size.
+
+Each table of it is counted in ``summaries.py``; which cases are shown is decided in ``cases.py``.
+"""
 
 from __future__ import annotations
 

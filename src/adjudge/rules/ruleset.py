@@ -1,4 +1,7 @@
-"""Several rules as one value: ordered, each under a name of its own, never changed."""
+"""Several rules as one value: ordered, each under a name of its own, never changed.
+
+What failed rules make of a judgement is decided in ``judges/evaluate.py`` (``decide_by_rules``).
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 Two forms mean the same: ``{"regex": "bcrypt|argon2"}`` gives the rule's main parameter under the rule's name, and
 ``{"name": "length", "max": 4000}`` gives every parameter under its own. Both may carry ``severity`` and
 ``description``. From either form, ``Rule.spec`` holds the same normal form, so equal rules have equal digests.
+
+The checks themselves are in ``checks.py`` and in a file for each of the larger rules.
 """
 
 from __future__ import annotations

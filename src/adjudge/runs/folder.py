@@ -1,4 +1,7 @@
-"""A run that can be read: its folder, its manifest, and its items."""
+"""A run that can be read: its folder, its manifest, and its items.
+
+The tables of its items and replies are in ``store.py``.
+"""
 
 from __future__ import annotations
 

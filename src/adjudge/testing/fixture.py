@@ -1,4 +1,8 @@
-"""The ``judge`` fixture: what a test asks with."""
+"""The ``judge`` fixture: what a test asks with.
+
+Who answers a call, and about which rubric, is decided by ``Suite.choose``; recording and replaying is in
+``cassette.py``.
+"""
 
 from __future__ import annotations
 

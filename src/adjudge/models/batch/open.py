@@ -1,4 +1,7 @@
-"""The batch interfaces of models' providers."""
+"""The batch interfaces of models' providers.
+
+The state machine that all jobs go through is run in ``runs/batch/dispatcher.py``.
+"""
 
 from __future__ import annotations
 

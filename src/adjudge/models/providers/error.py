@@ -1,4 +1,7 @@
-"""Error bodies of providers: read as hostile data, cut short, never a key in it."""
+"""Error bodies of providers: read as hostile data, cut short, never a key in it.
+
+Whether a request is tried again is decided in ``models/retry.py`` (``may_retry``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The one way out: POST over aiohttp, with retries, limits and sessions that close with their loop."""
+"""The one way out: POST over aiohttp, with retries, limits and sessions that close with their loop.
+
+Whether an answer is tried again, and after which wait, is decided in ``models/retry.py`` (``may_retry``, ``back_off``).
+"""
 
 from __future__ import annotations
 

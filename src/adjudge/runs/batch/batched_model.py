@@ -1,4 +1,7 @@
-"""The model that a judge asks in a run by batches."""
+"""The model that a judge asks in a run by batches.
+
+When requests are sent, and when their outcome is there, is decided in ``dispatcher.py``.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 What a method here has returned from is on the disk: after a loss of power too, for a job that nobody remembers is paid
 for twice.
+
+Which state follows another is decided in ``dispatcher.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""An estimate of a run's calls and cost: each request is made, counted, priced by its size, and sent to nobody."""
+"""An estimate of a run's calls and cost: each request is made, counted, priced by its size, and sent to nobody.
+
+What an earlier run used is read in ``recorded_usage.py``; prices are found in ``models/price.py``.
+"""
 
 from __future__ import annotations
 
