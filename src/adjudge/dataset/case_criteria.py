@@ -161,7 +161,7 @@ def _check_criteria(criteria: Any) -> None:
         )
     if not isinstance(criteria, str) and len(criteria) > MOST_CRITERIA:
         raise UsageError(f"it has {len(criteria)} criteria, and at most {MOST_CRITERIA} may be; put some together")
-    make_rubric(criteria)
+    make_rubric(criteria)  # raises for criteria of which no rubric can be made
 
 
 def _read_rules(rules: Any) -> tuple[Rule, ...]:

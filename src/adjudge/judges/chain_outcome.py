@@ -312,12 +312,14 @@ def _read_escalation(value: Any, seats: Sequence[object]) -> tuple[float | SeatR
             f"escalate_below has {len(bounds)} numbers; give one, or one per judge but the last ({len(seats) - 1})",
             argument="escalate_below",
         )
-    if not several and not bounds:  # a single seat is the last one; the value is checked all the same
+    if not several and not bounds:
+        # A single seat is the last one, which needs no bound; the value is checked all the same.
         _read_bound(value, None)
     return tuple(_read_bound(bound, seat) for bound, seat in zip(bounds, seats, strict=False))
 
 
 def _read_bound(bound: Any, seat: object) -> float | SeatRelease:
+    """Read the bound of a seat; raises ``UsageError`` for what is none."""
     if isinstance(bound, SeatRelease):
         return bound
     if hasattr(bound, "limit_seat"):

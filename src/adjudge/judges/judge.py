@@ -354,7 +354,7 @@ class _Call:
             return answer
         remedies = []
         with suppress(ReplyError):
-            read_object(text, None)
+            read_object(text, None)  # raises unless the reply could be read without a token
             remedies.append("for a model that never copies it: --no-token (token=False in Python)")
         if isinstance(self.model, FunctionModel):
             remedies.append(f"{self.model.name} was given the prompt; to judge in code, {self.model.in_code}")

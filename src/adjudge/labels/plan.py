@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from adjudge.dataset.contents import ContentSet, ContentTally, digest_content
 from adjudge.dataset.label import Label, LabelDesign
@@ -919,16 +919,29 @@ def _was_before(truth: Truth, plan: LabelPlan) -> bool:
     return all(label.at is not None and label.at < plan.at for label in labels)
 
 
+class _StratumCounts(NamedTuple):
+    """The cases of each stratum whose labels count."""
+
+    labelled: tuple[int, ...]
+    good: tuple[int, ...]
+    unsure: tuple[int, ...]
+    """Cases that are neither good nor bad, as people could not tell or do not agree."""
+
+
 def _count_by_stratum(
     plan: LabelPlan, cases: Iterable[PlannedCase], values: Mapping[str, bool | None]
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+) -> _StratumCounts:
     """Count the labelled, good and open cases of each stratum."""
     counts: Counter[tuple[str, bool | None]] = Counter(
         (planned_case.stratum, values[planned_case.case]) for planned_case in cases if planned_case.case in values
     )
     names = [stratum.name for stratum in plan.strata]
     labelled = tuple(sum(counts[name, value] for value in (True, False, None)) for name in names)
-    return labelled, tuple(counts[name, True] for name in names), tuple(counts[name, None] for name in names)
+    return _StratumCounts(
+        labelled=labelled,
+        good=tuple(counts[name, True] for name in names),
+        unsure=tuple(counts[name, None] for name in names),
+    )
 
 
 def _find_planned(plan: LabelPlan, values: Mapping[str, bool | None]) -> tuple[PlannedCase, ...] | None:

@@ -56,7 +56,7 @@ def has_batches(model: Model) -> TypeGuard[HttpModel]:
     """
     if not isinstance(model, HttpModel):
         return False
-    open_batch_api(model)
+    open_batch_api(model)  # raises where there is none, or no key
     return True
 
 

@@ -60,7 +60,7 @@ class CachedModel(WrapperModel):
     def check(self) -> None:
         """Raise ``UsageError`` when the cache cannot be used, or for what the model's own ``check`` finds."""
         super().check()
-        find_identity(self)
+        find_identity(self)  # raises for a model that cannot be told from others
         self.cache.check()
 
     async def complete(self, request: Request, /) -> Reply:

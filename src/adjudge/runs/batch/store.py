@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from adjudge.formats.sqlite_file import FileKind, SqliteFile
 from adjudge.models.batch.job import ResultLine, State
@@ -146,6 +146,32 @@ _KIND = FileKind(
     other_schema="{path} holds no batches of the schema {schema}; update adjudge",
     durable=True,
 )
+
+
+class PaidAgain(NamedTuple):
+    """The requests that may be paid for twice."""
+
+    requests: int = 0
+    usd: float = 0.0
+    """The dollars that they cost at most, where that is known."""
+    unknown: int = 0
+    """Those whose cost is not known."""
+
+    def add(self, other: PaidAgain) -> PaidAgain:
+        """Return the sums of both."""
+        return PaidAgain(*(one + another for one, another in zip(self, other, strict=True)))
+
+    def write(self) -> str:
+        """Write the sums as a fact of the file."""
+        return " ".join(map(repr, self))
+
+
+def read_paid_again(fact: str | None) -> PaidAgain:
+    """Read the sums that ``PaidAgain.write`` wrote; all are 0 where there is no fact."""
+    if not fact:
+        return PaidAgain()
+    requests, usd, unknown = fact.split()
+    return PaidAgain(int(requests), float(usd), int(unknown))
 
 
 class BatchStore:
@@ -336,13 +362,11 @@ class BatchStore:
         """Count the requests of a job that have no outcome among those that may be paid for twice."""
         query = "SELECT count(*), coalesce(sum(held_usd), 0.0), coalesce(sum(held_usd = 0), 0) FROM requests "
         [sums] = self._file.ask(f"{query} WHERE batch = ? AND state = 'sent'", number)
-        recorded_sums = self.read_paid_again()
-        self.keep_fact(PAID_AGAIN, " ".join(repr(old + new) for old, new in zip(recorded_sums, sums, strict=True)))
+        self.keep_fact(PAID_AGAIN, self.read_paid_again().add(PaidAgain(*sums)).write())
 
-    def read_paid_again(self) -> tuple[int, float, int]:
-        """Read how many requests may be paid for twice, the dollars at most, and for how many they are unknown."""
-        number, usd, unknown = (self.find_fact(PAID_AGAIN) or "0 0.0 0").split()
-        return int(number), float(usd), int(unknown)
+    def read_paid_again(self) -> PaidAgain:
+        """Read how many requests may be paid for twice, and for how much."""
+        return read_paid_again(self.find_fact(PAID_AGAIN))
 
     def count_tokens(self, model: str) -> int:
         """The tokens that a model's jobs have queued at the provider."""
