@@ -43,7 +43,7 @@ def is_inspect(entry: dict[str, Any]) -> bool:
 
 
 def read_inspect(document: Document) -> AgentRun:
-    """Read a run from one sample, or from a log of one sample."""
+    """Read a run from one sample, or from a log of one sample. Raises ``UsageError``."""
     entry = document.objects[0]
     samples = entry["samples"] if isinstance(entry.get("samples"), list) else [entry]
     if len(document.objects) + len(document.unreadable) != 1 or len(samples) != 1 or not isinstance(samples[0], dict):
@@ -236,7 +236,10 @@ class _Reader:
         return words if call is not None and call.result and words.endswith(call.result) else None
 
     def _restore_texts(self, value: Any) -> Any:
-        """Put the long texts of a value back in, which a log keeps apart. A few bytes may name one many times."""
+        """Put the long texts of a value back in, which a log keeps apart. A few bytes may name one many times.
+
+        Raises ``UsageError``.
+        """
         if isinstance(value, list):
             return [self._restore_texts(member) for member in value]
         if isinstance(value, dict):

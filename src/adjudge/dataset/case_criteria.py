@@ -88,7 +88,10 @@ class CaseCriteria:
         return read_json_cell(name, value) if self.table and name.endswith(".json") else value
 
     def _check_own_terms(self, criteria: Mapping[str, Any]) -> dict[str, Any]:
-        """Check what a case says of how it is judged, and return that with its rubric and rules opened."""
+        """Check what a case says of how it is judged, and return that with its rubric and rules opened.
+
+        Raises ``UsageError``.
+        """
         checked = {name: value for name, value in criteria.items() if value is not None}
         if not checked:
             return checked
@@ -105,7 +108,7 @@ class CaseCriteria:
         return checked
 
     def _find_rubric(self, source: Any) -> Rubric:
-        """Find the rubric that a case brings or names; a path is never opened."""
+        """Find the rubric that a case brings or names; a path is never opened. Raises ``UsageError``."""
         if isinstance(source, Mapping):
             if source.get("model") is not None:
                 raise UsageError("its rubric names a model; who is asked is said by the caller, so leave it out")

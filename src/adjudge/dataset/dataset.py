@@ -257,7 +257,10 @@ class Dataset:
         self._is_plain = fields.strict and not self._label_map
 
     def _seek_content(self, row: Mapping[str, Any], line: int) -> None:
-        """Take the content from the field that has a name for it in the first row; all rows are then read so."""
+        """Take the content from the field that has a name for it in the first row; all rows are then read so.
+
+        Raises ``UsageError``.
+        """
         self._seeks_content = False
         try:
             name = None if KEY in row and self._fields.strict else self._fields.find_content(row)

@@ -48,7 +48,7 @@ def read_object(name: str, value: Any) -> Any:
 
 
 def read_json_cell(name: str, value: Any) -> Any:
-    """Read the JSON in a cell; an empty one is nothing."""
+    """Read the JSON in a cell; an empty one is nothing. Raises ``UsageError``."""
     if value is None or value == "":
         return None
     if not isinstance(value, str):
@@ -85,7 +85,10 @@ def _convert_members(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
 
 
 def _convert_foreign(value: Any, depth: int) -> Any:
-    """Convert a cell of another library's type (numpy, pandas, Arrow) to a text or a JSON value."""
+    """Convert a cell of another library's type (numpy, pandas, Arrow) to a text or a JSON value.
+
+    Raises ``UsageError``.
+    """
     if type(value).__name__ in _MISSING:
         return None
     if isinstance(value, bytes | bytearray | memoryview):
@@ -278,7 +281,10 @@ def select_mapped(row: Mapping[str, Any], fields: Fields) -> tuple[dict[str, Any
 
 
 def find_field(row: Mapping[str, Any], path: str) -> Any:
-    """Find the value of a field, by its name or by a path with dots (``answer.text``, ``messages.-1.content``)."""
+    """Find the value of a field, by its name or by a path with dots (``answer.text``, ``messages.-1.content``).
+
+    Raises ``UsageError``.
+    """
     if path in row:
         return row[path]
     value: Any = row

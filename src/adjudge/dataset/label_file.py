@@ -59,7 +59,7 @@ def stream_labels(
     label_map: LabelMap | None = None,
     rater: str | None = None,
 ) -> Iterator[Label]:
-    """Yield the labels of a file one at a time, as ``load_labels`` loads them."""
+    """Yield the labels of a file one at a time, as ``load_labels`` loads them. Raises ``UsageError``."""
     name = os.fspath(path)
     form, gz = find_format(name, format)
     words = check_label_map(label_map)
@@ -97,7 +97,10 @@ def _check_once(
 def _read_row(
     row: Mapping[str, Any] | UsageError, label_map: LabelMap, rater: str | None, *, table: bool
 ) -> Label | None:
-    """Read a row of a file of labels; ``None`` for a row that nobody filled in, or whose value the map leaves out."""
+    """Read a row of a file of labels; ``None`` for a row that nobody filled in, or whose value the map leaves out.
+
+    Raises ``UsageError``.
+    """
     if isinstance(row, UsageError):
         raise row
     members = _open_cells(row) if table else dict(row)

@@ -83,7 +83,10 @@ def check_new_file(path: Path) -> None:
 
 @contextmanager
 def begin_file(path: Path, *, mode: int = 0o666) -> Iterator[None]:
-    """Take a name that is free, and give it back when writing goes wrong; ``mode`` is who may read and write it."""
+    """Take a name that is free, and give it back when writing goes wrong; ``mode`` is who may read and write it.
+
+    Raises ``UsageError``.
+    """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
     except FileExistsError:

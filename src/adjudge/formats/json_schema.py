@@ -222,7 +222,7 @@ class _Reading:
     def _resolve_pointer(self, where: str, pointer: str) -> tuple[Any, str]:
         """Resolve a pointer, and return the schema there and the address that references in it start from.
 
-        The schema is ``None`` in JSON Schema itself, which needs no look.
+        The schema is ``None`` in JSON Schema itself, which needs no look. Raises ``DialectError``.
         """
         target: Any = self.resources.get(where)
         base = where

@@ -164,7 +164,7 @@ def read_record(kind: type[R], data: object) -> R:
 
 
 def read_any_record(kinds: Sequence[type[R]], data: object) -> R:
-    """Read a record of one of several classes, which its ``schema`` tells apart."""
+    """Read a record of one of several classes, which its ``schema`` tells apart. Raises ``UsageError``."""
     try:
         return _read_one_of(kinds, data, "$", 0)
     except _UnreadableError as error:

@@ -95,7 +95,10 @@ class SchemaSteps:
                 self._find_number(inner)
 
     def _rank_parts(self) -> None:
-        """Order the parts so that each comes before what it applies at its place; no recursion, a chain may be long."""
+        """Order the parts so that each comes before what it applies at its place; no recursion, a chain may be long.
+
+        Raises ``TooManyStepsError``.
+        """
         open_parts, done = set[int](), list[int]()
         for first in range(len(self._parts)):
             stack = [first]

@@ -324,7 +324,10 @@ async def compare_case(
 async def compare_case_as(
     call: Call, case: Case, judge: Source, rubric: RubricSource | None, options: CompareOptions
 ) -> PairResult:
-    """Compare as ``compare_case`` does, under the terms of whoever makes the call, such as a run."""
+    """Compare as ``compare_case`` does, under the terms of whoever makes the call, such as a run.
+
+    Raises ``UsageError``.
+    """
     content = case.content
     if not isinstance(content, Mapping) or set(content) != {"a", "b"}:
         raise UsageError(f'the case {case.id[:80]!r} is not a pair; its content must be {{"a": ..., "b": ...}}')

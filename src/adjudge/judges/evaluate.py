@@ -154,7 +154,10 @@ async def prepare(
 
 
 def make_prompt(prompt: str) -> Question:
-    """Make a question of a ready-made yes/no prompt: sent as it is, answered by ``safe``, ``passed`` or ``allowed``."""
+    """Make a question of a ready-made yes/no prompt: sent as it is, answered by ``safe``, ``passed`` or ``allowed``.
+
+    Raises ``UsageError``.
+    """
     if not isinstance(prompt, str) or not prompt.strip():
         raise UsageError(
             f"a ready-made prompt must be a text that is not empty, got {type(prompt).__name__}", argument="prompt"

@@ -411,7 +411,10 @@ class _Call:
 
 
 async def _redact_parts(redact: Callable[[str], Any], question: Question) -> Question:
-    """Redact every piece of a question's data, and leave its digests: it is still that question."""
+    """Redact every piece of a question's data, and leave its digests: it is still that question.
+
+    Raises ``AdjudgeError``.
+    """
     parts: list[Part] = []
     for part in question.parts:
         redacted, error = await call_safely(redact, part.text)

@@ -486,7 +486,7 @@ STEP = 60
 
 
 def _draw_phase(plan: LabelPlan, signals: Sequence[_Signals], kind: PhaseKind, labels: Sequence[int]) -> LabelPlan:
-    """Add a phase with so many more cases of each stratum to a plan."""
+    """Add a phase with so many more cases of each stratum to a plan. Raises ``UsageError``."""
     drawn_before = {case_signals.case for case_signals in plan.order}
     heaps: list[list[tuple[int, str, str]]] = [[] for _ in plan.strata]
     for case_signals in signals:
@@ -982,7 +982,7 @@ def _find_time(truth: Truth, per_case: int) -> datetime | None:
 
 
 def _read_truth(plan: LabelPlan, truth: Truth) -> bool | None:
-    """Read the truth of a case that counts: of a pair, whether the first is preferred."""
+    """Read the truth of a case that counts: of a pair, whether the first is preferred. Raises ``UsageError``."""
     if truth.heap in {"cannot_tell", "unresolved"}:
         return None
     if plan.pairs:
@@ -1049,7 +1049,10 @@ def write_plan(plan: LabelPlan, folder: str | os.PathLike[str]) -> Path:
 
 
 def _replace_plan(plan: LabelPlan, fresh: Path, path: Path) -> None:
-    """Give the file its name; a plan that is there stays, unless it is the one that was continued."""
+    """Give the file its name; a plan that is there stays, unless it is the one that was continued.
+
+    Raises ``UsageError``.
+    """
     # A lock file, because to look and then to replace would let a second plan in between.
     with _hold_lock(path.parent / LOCK_FILE):
         if os.path.lexists(path):
@@ -1064,7 +1067,7 @@ def _replace_plan(plan: LabelPlan, fresh: Path, path: Path) -> None:
 
 @contextmanager
 def _hold_lock(path: Path) -> Iterator[None]:
-    """Hold a lock that one process at a time has; it goes with the process."""
+    """Hold a lock that one process at a time has; it goes with the process. Raises ``UsageError``."""
     try:
         lock = open_sqlite(path, mode="make", prepare=lambda opened: opened.execute("BEGIN EXCLUSIVE"))
     except UNUSABLE as error:

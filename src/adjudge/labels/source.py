@@ -129,7 +129,7 @@ class RunCases:
         store.keep_fact("cases", str(self._run.store.count_cases()))
 
     def read(self, name: str, store: LabelStore) -> SourceCase:
-        """A case of the run, with the rubric that it was judged by and its results."""
+        """A case of the run, with the rubric that it was judged by and its results. Raises ``UsageError``."""
         del store
         items = self._run.read_case(name)
         if not items:
@@ -226,7 +226,7 @@ class DatasetCases:
             store.keep_fact("data", self._digest)
 
     def read(self, name: str, store: LabelStore) -> SourceCase:
-        """A case as the file of labels keeps it."""
+        """A case as the file of labels keeps it. Raises ``UsageError``."""
         body = store.find_body(name)
         if body is None:
             raise UsageError(f"{store.path} has no case {show(name)}; label a case of the data set")

@@ -459,7 +459,7 @@ class LabelStore:
         return last + timedelta(microseconds=1) if now <= last < now + timedelta(minutes=5) else now
 
     def add(self, event: Event, *, at: datetime) -> bool:
-        """Add an event; false, and nothing is added, for a label that is in the file already."""
+        """Add an event; false, and nothing is added, for a label that is in the file already. Raises ``UsageError``."""
         label = event.label
         try:
             return self._insert(event, at, None if label is None else digest_label(label))

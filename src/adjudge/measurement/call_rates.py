@@ -251,7 +251,7 @@ def _find_draw(run: Run, labels: Sequence[Label], measurement: Measurement) -> _
 
 
 def _read_calls(run: Run, labels: Sequence[Label], draw: _Draw) -> _Reading:
-    """Read every call of a run: what each decider did with it, and what people say of it."""
+    """Read every call of a run: what each decider did with it, and what people say of it. Raises ``UsageError``."""
     people = PeopleLabels(labels, None, draw.planned if draw.planned is not None and draw.planned.designs else None)
     has_rules = bool(run.manifest["asked"].get("rules"))
     calls: list[_Call] = []

@@ -218,7 +218,10 @@ def _find_outcome(judged: JudgedCase) -> Outcome:
 def _read_case(
     judged: JudgedCase, verdicts: Mapping[str, tuple[str | None, Outcome]], strong: Run
 ) -> tuple[float | None, int]:
-    """Read the confidence of the cheap judge, and the verdicts of both judges as one number (see ``_read_note``)."""
+    """Read the confidence of the cheap judge, and the verdicts of both judges as one number (see ``_read_note``).
+
+    Raises ``UsageError``.
+    """
     subject, verdict = verdicts.get(judged.id, (None, "undecided"))
     if subject != judged.subject:
         raise UsageError(

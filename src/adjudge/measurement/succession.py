@@ -309,7 +309,7 @@ def _compare_candidate(
     margin: float,
     level: float,
 ) -> Candidate:
-    """Compare a candidate with the judge that it would follow, on all labelled cases."""
+    """Compare a candidate with the judge that it would follow, on all labelled cases. Raises ``UsageError``."""
     for name in ("asked", "rubric"):
         check_same_question(before, name, run.manifest["digests"].get(name))
     after = {judged.case.id: judged for judged in _read_cases(run, people)}

@@ -48,7 +48,7 @@ class WrapperModel:
         return find_function(self.model)
 
     def named(self, name: str) -> Self:
-        """Another model of the same provider, behind the same layers."""
+        """Another model of the same provider, behind the same layers. Raises ``UsageError``."""
         rename = getattr(self.model, "named", None)
         if rename is None:
             raise UsageError(f"{self.name} has no other models, so {name!r} cannot be asked of it")

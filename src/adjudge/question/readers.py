@@ -285,7 +285,7 @@ def _read_bracket(pattern: re.Pattern[str], text: str, form: str) -> str:
 
 
 def _read_rating(text: str, options: ReadOptions) -> float:
-    """Read ``Rating: [[number]]``."""
+    """Read ``Rating: [[number]]``. Raises ``ReplyError``."""
     # Two brackets amid a sentence are no marker: code in a rationale is full of [[0]]. They are one on a line of their
     # own, and behind words that lead to them where they close the reply ("so I rate it [[8]]."); everywhere else such
     # words can only contradict.
@@ -500,7 +500,7 @@ def _read_better(text: str, _: ReadOptions) -> str:
 
 
 def _read_output(text: str, _: ReadOptions) -> str:
-    """Read which side a reply names that begins with ``Output (a)`` or ``Output (b)``."""
+    """Read which side a reply names that begins with ``Output (a)`` or ``Output (b)``. Raises ``ReplyError``."""
     text = _unwrap_reply(text)
     form = "a reply that begins with Output (a) or Output (b) and says no more, or that it is better"
     # With a heading's or a bold mark it is the verdict only where nothing follows: a rationale has such headings, too.
@@ -580,7 +580,10 @@ _NOT_BETTER = re.compile(
 
 
 def _read_leading(text: str, _: ReadOptions) -> str:
-    """Read which side a reply names that begins with A, B or C, and check that its reasons do not deny it."""
+    """Read which side a reply names that begins with A, B or C, and check that its reasons do not deny it.
+
+    Raises ``ReplyError``.
+    """
     form = "a reply that begins with A, B or C, alone or as in A: Feedback 1 is better."
     text = _unwrap_reply(text)
     lines = [line for line in text.split("\n") if line.strip()]
@@ -621,7 +624,7 @@ GRADES = ("C", "I", "P")
 
 
 def _read_grade(text: str, options: ReadOptions) -> str:
-    """Read the label behind ``GRADE:``."""
+    """Read the label behind ``GRADE:``. Raises ``ReplyError``."""
     labels = sorted(options.labels or GRADES, key=len, reverse=True)
     text = _unwrap_reply(text)
     form = "GRADE: and one of " + ", ".join(labels)
@@ -680,7 +683,7 @@ def _get_two_names(options: ReadOptions, reader: str) -> tuple[str, str]:
 
 
 def _read_ranking(text: str, options: ReadOptions) -> str:
-    """Read which of two names a JSON ranking puts first."""
+    """Read which of two names a JSON ranking puts first. Raises ``ReplyError``."""
     first, second = _get_two_names(options, "ordered_models")
     form = f"ordered_models with {first} and {second}, one ranked 1 and the other 2"
     rows = _load_object(text).get("ordered_models")
@@ -723,7 +726,10 @@ def _read_json_winner(text: str, options: ReadOptions) -> str:
 
 
 def _load_object(text: str) -> dict[str, object]:
-    """Read the one JSON object in a text, bare or in a fence, with any prose around it that holds no brace."""
+    """Read the one JSON object in a text, bare or in a fence, with any prose around it that holds no brace.
+
+    Raises ``ReplyError``.
+    """
     start = text.find("{")
     if start < 0:
         raise _make_unparseable("a JSON object", text)
@@ -739,7 +745,7 @@ def _load_object(text: str) -> dict[str, object]:
 
 
 def _decode_object(text: str, start: int) -> tuple[dict[str, object], int]:
-    """Decode the JSON object at ``start``, and return it and the place behind its end."""
+    """Decode the JSON object at ``start``, and return it and the place behind its end. Raises ``ReplyError``."""
     if nests_too_deeply(text, start):
         raise ReplyError("unparseable", f"the JSON object nests deeper than {MOST_DEPTH} brackets")
     try:

@@ -119,6 +119,7 @@ def read_flag(members: Mapping[str, Any], *, names: tuple[str, ...] = YES_NO_FLA
 
     Each member present must be a real boolean; several must agree (else ``contradiction``). ``names`` are those that
     can answer; a further flag can only contradict. Without any: ``unparseable``, or ``None`` when none is needed.
+    Raises ``ReplyError``.
     """
     present = {name: value for name, value in members.items() if _fold_name(name) in FLAGS}
     for name, value in present.items():
@@ -160,7 +161,7 @@ def read_other_flags(reply: Mapping[str, Any], form: Mapping[str, Any]) -> bool 
 
 
 def _read_unknown(unknown: Mapping[str, Any]) -> bool | None:
-    """Read the flags among the unknown members of one object."""
+    """Read the flags among the unknown members of one object. Raises ``ReplyError``."""
     if not unknown:
         return None
     for name in unknown:
@@ -217,7 +218,10 @@ _OTHER_VERDICTS = frozenset(OTHER_VERDICTS)
 
 
 def read_text(members: Mapping[str, Any], name: str) -> str:
-    """Read an optional text member; absent or null is empty, any other type is ``unparseable``."""
+    """Read an optional text member; absent or null is empty, any other type is ``unparseable``.
+
+    Raises ``ReplyError``.
+    """
     value = members.get(name)
     if value is None:
         return ""
@@ -227,7 +231,10 @@ def read_text(members: Mapping[str, Any], name: str) -> str:
 
 
 def read_texts(members: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Read an optional list of texts; absent or null is empty, anything else is ``unparseable``."""
+    """Read an optional list of texts; absent or null is empty, anything else is ``unparseable``.
+
+    Raises ``ReplyError``.
+    """
     value = members.get(name)
     if value is None:
         return ()
@@ -237,7 +244,10 @@ def read_texts(members: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def read_number(value: object, *, of: str, low: float, high: float) -> float:
-    """Read a score on its own scale; a boolean, NaN, infinity or a number outside is ``off_scale``."""
+    """Read a score on its own scale; a boolean, NaN, infinity or a number outside is ``off_scale``.
+
+    Raises ``ReplyError``.
+    """
     kind = type(value)
     if kind is not float and kind is not int:
         if kind is bool:
@@ -253,8 +263,8 @@ def read_number(value: object, *, of: str, low: float, high: float) -> float:
 def read_choice(members: Mapping[str, Any], name: str, *, offered: tuple[str, ...], also: tuple[str, ...]) -> str:
     """Read which of the texts on offer a member names; a text that was not offered is ``off_scale``.
 
-    A member of ``also`` is not asked for and not needed; one that names another of those on offer is a second
-    verdict, and a ``contradiction``.
+    A member of ``also`` is not asked for and not needed; one that names another of those on offer is a second verdict,
+    and a ``contradiction``. Raises ``ReplyError``.
     """
     value = members.get(name)
     if not isinstance(value, str):
@@ -271,7 +281,8 @@ def read_choice(members: Mapping[str, Any], name: str, *, offered: tuple[str, ..
 def read_criteria(members: Mapping[str, Any], names: list[str]) -> dict[str, Mapping[str, Any]]:
     """Read the entry for each criterion: a list of objects with ``name``, or an object keyed by name.
 
-    One left out, repeated or invented is ``missing_criterion``: a score nobody gave is never assumed.
+    One left out, repeated or invented is ``missing_criterion``: a score nobody gave is never assumed. Raises
+    ``ReplyError``.
     """
     value = members.get("criteria")
     pairs: list[tuple[Any, Any]]
@@ -307,7 +318,7 @@ def read_criteria(members: Mapping[str, Any], names: list[str]) -> dict[str, Map
 
 
 def _drop_thinking(reply: str) -> str:
-    """Remove one leading think block, the only marker acted on: it can only take text away."""
+    """Remove one leading think block, the only marker acted on: it can only take text away. Raises ``ReplyError``."""
     stripped = reply.lstrip()
     if not stripped.startswith("<think>"):
         return reply
@@ -376,7 +387,10 @@ def _make_repeat_error(text: str, starts: list[int], others: list[re.Match[str]]
 
 
 def _read_alone(text: str) -> dict[str, Any]:
-    """Read the one object of a reply without a token: bare, or in one fence, with prose before it or none."""
+    """Read the one object of a reply without a token: bare, or in one fence, with prose before it or none.
+
+    Raises ``ReplyError``.
+    """
     start = text.find("{")
     if start < 0:
         raise ReplyError("unparseable", "the reply holds no object")
@@ -398,7 +412,7 @@ def _read_alone(text: str) -> dict[str, Any]:
 
 
 def _decode_at(text: str, start: int) -> tuple[dict[str, Any], int]:
-    """Decode the object at ``start``."""
+    """Decode the object at ``start``. Raises ``ReplyError``."""
     value, end = _decode_value(text, start)
     if not isinstance(value, dict):
         raise ReplyError("unparseable", "the reply is not an object")
@@ -406,7 +420,10 @@ def _decode_at(text: str, start: int) -> tuple[dict[str, Any], int]:
 
 
 def _decode_value(text: str, start: int) -> tuple[Any, int]:
-    """Decode the value at ``start`` strictly: no duplicate key, no NaN or infinity but in a score, bounded depth."""
+    """Decode the value at ``start`` strictly: no duplicate key, no NaN or infinity but in a score, bounded depth.
+
+    Raises ``ReplyError``.
+    """
     if nests_too_deeply(text, start):
         raise ReplyError("unparseable", f"the reply nests deeper than {MOST_DEPTH} brackets")
     try:

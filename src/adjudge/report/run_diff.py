@@ -496,7 +496,7 @@ def diff_cases(before: Run, after: Run) -> tuple[Diff, tuple[ComparedCase, ...]]
 
 
 def _compare_runs(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[str], tally: _Tally) -> Diff:
-    """Compare two runs case by case; those that were opened here are closed again."""
+    """Compare two runs case by case; those that were opened here are closed again. Raises ``UsageError``."""
     runs = [(run, False) if isinstance(run, Run) else (open_run(run), True) for run in (before, after)]
     try:
         first, second = [run for run, _ in runs]

@@ -94,7 +94,10 @@ def _group_labels(labels: Sequence[Label], name: str | None) -> dict[str, list[L
 
 
 def _report_missing(labels: LabelJoin, status: str, *, all_labels: bool) -> None:
-    """Say which labels are of no case: a file of another data set would look like cases that nobody labelled."""
+    """Say which labels are of no case: a file of another data set would look like cases that nobody labelled.
+
+    Raises ``UsageError``.
+    """
     text = f"{labels.describe_missing('run')}: {len(labels.missing):,}"
     if all_labels and status == "finished":  # one that is not may have judged none of them yet
         raise UsageError(f"{text}, which is every one; hand in labels whose `case` is the id of a case of this run")

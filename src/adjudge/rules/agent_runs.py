@@ -107,7 +107,7 @@ def make_trajectory(*, calls: list[Any], mode: str = "strict", arguments: str = 
 
 
 def _read_expected(calls: Any) -> list[_Expected]:
-    """Read the calls that ``trajectory`` expects, each a name or a tool with arguments."""
+    """Read the calls that ``trajectory`` expects, each a name or a tool with arguments. Raises ``UsageError``."""
     if not isinstance(calls, list | tuple) or not 0 < len(calls) <= MOST_EXPECTED:
         raise UsageError(
             f"rule trajectory: calls must be a list of 1 to {MOST_EXPECTED} calls, each a name or "
@@ -197,7 +197,10 @@ def _pair_calls(
 def make_files(
     *, only: str | list[str] | None = None, never: str | list[str] | None = None, deleted: int | None = None
 ) -> Check:
-    """Make a check of the files that a run changed: ``only`` these, ``never`` those, at most so many deleted."""
+    """Make a check of the files that a run changed: ``only`` these, ``never`` those, at most so many deleted.
+
+    Raises ``UsageError``.
+    """
     allowed = None if only is None else [_read_pattern(text) for text in read_words("files", "only", only)]
     refused = [_read_pattern(fold(text)) for text in read_words("files", "never", never)] if never is not None else []
     most = None if deleted is None else check_whole_number("deleted", deleted, least=0, where="rule files")
@@ -323,7 +326,10 @@ def make_limits(
     seconds: float | None = None,
     tokens: int | None = None,
 ) -> Check:
-    """Make a check that a run took no more than it may. What is not known of it has not been kept."""
+    """Make a check that a run took no more than it may. What is not known of it has not been kept.
+
+    Raises ``UsageError``.
+    """
     amounts = {"cost": cost, "seconds": seconds}
     for name, value in amounts.items():
         if value is not None and value != 0:

@@ -198,7 +198,7 @@ def _freeze_value(value: Any) -> Any:
 
 
 def make_starts_with(*, text: str, absent: bool = False, ignore_case: bool = False) -> Check:
-    """Make a check that the content begins with a text (with ``absent``: it does not)."""
+    """Make a check that the content begins with a text (with ``absent``: it does not). Raises ``UsageError``."""
     if not isinstance(text, str) or not text:
         raise UsageError(f"rule starts_with: text must be a text that is not empty, got {show(text)}")
     unwanted, fold = check_flag("absent", absent), _choose_fold(ignore_case)
@@ -217,7 +217,7 @@ def make_length(*, max: int | None = None, min: int | None = None, unit: str = "
     """Make a check that the content is ``min`` to ``max`` characters (code points), words or lines long.
 
     Both limits are included. Of a JSON value the words and lines are those of the values in it; its characters are
-    counted as it is written.
+    counted as it is written. Raises ``UsageError``.
     """
     check_choice("unit", unit, _UNITS, where="rule length")
     if max is None and min is None:

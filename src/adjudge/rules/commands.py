@@ -60,7 +60,10 @@ def make_commands(
     never: str | list[str] | None = None,
     tools: str | list[str] | None = None,
 ) -> Check:
-    """Make a check of the commands that an agent ran: each one of ``only``, none of ``never``."""
+    """Make a check of the commands that an agent ran: each one of ``only``, none of ``never``.
+
+    Raises ``UsageError``.
+    """
     allowed = None if only is None else [_read_allowed(text) for text in read_words("commands", "only", only)]
     refused = [] if never is None else [_read_refused(text) for text in read_words("commands", "never", never)]
     names = read_tool_names("commands", list(SHELLS) if tools is None else tools, key="tools")

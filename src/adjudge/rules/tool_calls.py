@@ -219,7 +219,7 @@ def _fold_name(name: str) -> str:
 
 
 def read_tool_names(rule: str, value: Any, *, key: str = "tool", least: int = 1) -> list[ToolName]:
-    """Read one name or a list of names, as an option of a rule."""
+    """Read one name or a list of names, as an option of a rule. Raises ``UsageError``."""
     names = [value] if isinstance(value, str) and least == 1 else value
     is_good = isinstance(names, list | tuple) and all(isinstance(name, str) and name.strip() for name in names)
     if not is_good or len(names) < least:
@@ -229,7 +229,7 @@ def read_tool_names(rule: str, value: Any, *, key: str = "tool", least: int = 1)
 
 
 def read_tool_arguments(rule: str, value: Any) -> dict[str, Any] | None:
-    """Read the arguments that calls are compared with, as an option of a rule."""
+    """Read the arguments that calls are compared with, as an option of a rule. Raises ``UsageError``."""
     if value is None:
         return None
     if not isinstance(value, Mapping) or not value:

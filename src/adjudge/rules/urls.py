@@ -116,7 +116,7 @@ def _read_name(host: str) -> str:
 
 
 def _to_ascii(host: str) -> str:
-    """Write a name as DNS has it (UTS #46, as browsers do)."""
+    """Write a name as DNS has it (UTS #46, as browsers do). Raises ``ValueError``."""
     import idna
 
     try:

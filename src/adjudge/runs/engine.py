@@ -463,7 +463,10 @@ class _Temporary:
 
 
 def _find_folder(out: Path | None) -> tuple[Path, _Temporary | None]:
-    """Make the folder of a run, and return it with the owner of a temporary one, else ``None``."""
+    """Make the folder of a run, and return it with the owner of a temporary one, else ``None``.
+
+    Raises ``UsageError``.
+    """
     if out is None:
         owner = _Temporary()
         return owner.path, owner

@@ -212,7 +212,10 @@ def _choose_batch(batch: BatchOptions | bool, engine: str) -> BatchOptions | Non
 
 
 def _check_spelling(arguments: Mapping[str, Any]) -> None:
-    """Name the argument of ``run`` that was meant: the functions that take ``arguments`` know their own alone."""
+    """Name the argument of ``run`` that was meant: the functions that take ``arguments`` know their own alone.
+
+    Raises ``UsageError``.
+    """
     for name in arguments.keys() - EvaluateArguments.__annotations__.keys():
         from difflib import get_close_matches
 

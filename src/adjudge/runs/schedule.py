@@ -125,7 +125,10 @@ class Schedule:
         self.complete = True
 
     async def _read_units(self) -> AsyncGenerator[Unit, None]:
-        """Yield each judgement that is to be made, in the order of the data set, and note every case that was read."""
+        """Yield each judgement that is to be made, in the order of the data set, and note every case that was read.
+
+        Raises ``UsageError``.
+        """
         since_turn = 0
         async with aclosing(self._source.iterate_cases()) as cases:
             async for place, case in cases:

@@ -102,7 +102,7 @@ class TestAgent:
     sync = make_sync_method(__call__)
 
     def close(self, *, failed: bool) -> None:
-        """End the test: write the recording, and drop the bundles of a test that passed."""
+        """End the test: write the recording, and drop the bundles of a test that passed. Raises ``UsageError``."""
         if self.mode == "record" and self._kept:
             rows = [{"schema": SCHEMA, "key": key, "run": _strip_bundle(run)} for key, run in self._kept]
             lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -151,7 +151,7 @@ def _strip_bundle(run: AgentRun) -> dict[str, Any]:
 
 
 def _read_rows(file: Path) -> list[tuple[str, AgentRun]]:
-    """Read the recorded runs of a file, each with its key."""
+    """Read the recorded runs of a file, each with its key. Raises ``UsageError``."""
     if not file.exists():
         return []
     rows = []

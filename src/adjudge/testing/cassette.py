@@ -86,7 +86,10 @@ class Cassette:
         return f"{self.missed[-1]}; record it with: {self.record_command}" if self.missed else ""
 
     def close(self) -> str:
-        """Keep what was recorded, in place of what was there; one sentence when it was not kept, else nothing."""
+        """Keep what was recorded, in place of what was there; one sentence when it was not kept, else nothing.
+
+        Raises ``UsageError``.
+        """
         if self.mode != "record" or not self.begun:
             return ""  # above all, a test that could ask nobody does not lose what was recorded before
         if self.begun > self.noted and not self.broken:

@@ -271,7 +271,10 @@ class Suite:
         return self._open_panel((judge,), None) if isinstance(judge, str) else as_judge(judge)
 
     def _open_named(self) -> Judge | JudgeChain | None:
-        """Open the judge of the command line, of adjudge.toml or of the environment, the first that names one."""
+        """Open the judge of the command line, of adjudge.toml or of the environment, the first that names one.
+
+        Raises ``UsageError``.
+        """
         names = self.judge_names
         if self.strategy is not None and len(names) < 2:
             raise UsageError("--judge-strategy is for several --judge; name them, or use a judge of adjudge.toml")
@@ -320,7 +323,7 @@ class Suite:
 
 
 def _replace_model(judge: Judge | JudgeChain | None, model: str) -> Judge:
-    """Replace the judge's model by the one that a call names."""
+    """Replace the judge's model by the one that a call names. Raises ``UsageError``."""
     if judge is None:
         return Judge(open_model(model))
     if isinstance(judge, JudgeChain):

@@ -173,7 +173,7 @@ def make_alternative_test(
 
 
 def _read_people(judged: Sequence[Category], ratings: Ratings, closeness: Closeness) -> dict[str, list[int]]:
-    """Find, for each annotator, the indexes of the items that somebody else rated too."""
+    """Find, for each annotator, the indexes of the items that somebody else rated too. Raises ``UsageError``."""
     if len(judged) != len(ratings):
         raise UsageError(
             f"judged and ratings have {len(judged):,} and {len(ratings):,} items; give one of each", argument="ratings"

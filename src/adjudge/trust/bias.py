@@ -144,7 +144,7 @@ _Sides = tuple["Floats", "Floats"]
 
 
 def _read_sides(judged: Sequence[float], truth: Sequence[float], properties: Mapping[str, PropertyValues]) -> _Sides:
-    """Check scores and properties, and return the scores of judge and people as arrays."""
+    """Check scores and properties, and return the scores of judge and people as arrays. Raises ``UsageError``."""
     import numpy as np
 
     if len(judged) != len(truth):
@@ -163,7 +163,7 @@ def _read_sides(judged: Sequence[float], truth: Sequence[float], properties: Map
 
 
 def _divide_items(name: str, values: PropertyValues) -> list[tuple[str, list[bool]]]:
-    """Divide items into the kinds of a property: the name of each, and which items are of it."""
+    """Divide items into the kinds of a property: the name of each, and which items are of it. Raises ``UsageError``."""
     if not any(isinstance(value, bool | str) for value in values):
         return _divide_numbers(name, [value for value in values if not isinstance(value, str)])
     if len({type(value) for value in values}) > 1:

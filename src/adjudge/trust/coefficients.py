@@ -364,7 +364,10 @@ def _measure_apart(totals: Floats, values: Floats, scale: Scale) -> Floats:
 
 
 def _read_values(categories: Sequence[Category], scale: Scale) -> Floats:
-    """Return the place of each category, or on a scale of numbers its number, in a unit that no square overflows."""
+    """Return the place of each category, or on a scale of numbers its number, in a unit that no square overflows.
+
+    Raises ``UsageError``.
+    """
     import numpy as np
 
     if scale in {"nominal", "ordinal"}:

@@ -116,7 +116,7 @@ def make_confusion_of_pairs(
 
 
 def count_pairs(judged: Iterable[Category], truth: Iterable[Category]) -> Counter[tuple[Category, Category]]:
-    """Count how often each pair (judge, truth) occurs; labels are checked as they come."""
+    """Count how often each pair (judge, truth) occurs; labels are checked as they come. Raises ``UsageError``."""
     kinds: set[type] = set()
     pairs: Counter[tuple[Category, Category]] = Counter()
     both = iter(_pair_strictly(judged, truth))
@@ -193,7 +193,7 @@ def check_labels(labels: Iterable[Category]) -> None:
 
 
 def order_categories(seen: set[Category], listed: Sequence[Category] | None) -> tuple[Category, ...]:
-    """The categories in order, with undecided last where it was seen."""
+    """The categories in order, with undecided last where it was seen. Raises ``UsageError``."""
     if listed is not None:
         check_categories(listed)
         for category in sorted(seen - {None} - set(listed), key=str):
@@ -358,7 +358,7 @@ def check_group(group: Hashable) -> None:
 def count_tables(
     judged: Iterable[Category], truth: Iterable[Category], groups: Iterable[Hashable]
 ) -> tuple[Counter[tuple[Category, Category]], Counter[tuple[int, Category, Category]], int]:
-    """Pairs over all items, pairs of each numbered group, and the number of groups."""
+    """Pairs over all items, pairs of each numbered group, and the number of groups. Raises ``UsageError``."""
     names: dict[Hashable, int] = {}
     apart: Counter[tuple[int, Category, Category]] = Counter()
 

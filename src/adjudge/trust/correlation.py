@@ -146,7 +146,7 @@ def make_correlation(
 
 
 def _read_both(one: Sequence[float | None], other: Sequence[float | None]) -> tuple[Floats, Floats]:
-    """Two sides that can be correlated, in units of their largest value."""
+    """Two sides that can be correlated, in units of their largest value. Raises ``UsageError``."""
     check_extra()
     import numpy as np
 

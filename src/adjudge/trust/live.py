@@ -179,7 +179,10 @@ def estimate_more_labels(rate: LiveRate, *, within: float) -> int | None:
 
 
 def _check_draws(sizes: Sequence[int], draws: Iterable[tuple[int, bool | None]]) -> list[tuple[int, bool | None]]:
-    """Check the sizes of strata and the labels drawn from them; return for each label its stratum and what it is."""
+    """Check the sizes of strata and the labels drawn from them; return for each label its stratum and what it is.
+
+    Raises ``UsageError``.
+    """
     if not sizes:
         raise UsageError("a rate needs at least one stratum, got none; name the sizes of the strata", argument="sizes")
     for size in sizes:

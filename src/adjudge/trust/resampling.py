@@ -107,7 +107,7 @@ class Clusters(NamedTuple):
 
 
 def number_groups(groups: Iterable[Hashable] | None, items: int) -> Clusters:
-    """Number the groups of items; each item is a group where none are given."""
+    """Number the groups of items; each item is a group where none are given. Raises ``UsageError``."""
     import numpy as np
 
     if groups is None:

@@ -105,7 +105,10 @@ def open_annotated(
     label_map: LabelMap | None,
     label_name: str | None,
 ) -> Dataset:
-    """Open the items of an export as cases; ``label_name`` is the annotation of people that is the label."""
+    """Open the items of an export as cases; ``label_name`` is the annotation of people that is the label.
+
+    Raises ``UsageError``.
+    """
     once = check_path(path)
     if tool.find_parts is not None and once:
         raise UsageError(f"{path} is read twice, to see which spans are part of others; name a regular file")
@@ -209,7 +212,10 @@ class ImportedLabels:
 def list_labels(
     path: str, tool: Tool, *, on_bad_row: OnBadRow, label_map: LabelMap | None, label_name: str | None
 ) -> ImportedLabels:
-    """Read the annotations of an export as labels; those called ``label_name`` are of the case as a whole."""
+    """Read the annotations of an export as labels; those called ``label_name`` are of the case as a whole.
+
+    Raises ``UsageError``.
+    """
     reader = _LabelReader(tool=tool, label_map=check_label_map(label_map), name=label_name)
     labels: list[Label] = []
     bad_rows: list[BadRow] = []

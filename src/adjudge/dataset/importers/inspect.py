@@ -113,7 +113,10 @@ def _check_whole(content: bytes, member: zipfile.ZipInfo) -> bytes:
 
 
 def _unpack_sample(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """Unpack a sample of a log, also one packed with Zstandard, to at most one byte more than its stated size."""
+    """Unpack a sample of a log, also one packed with Zstandard, to at most one byte more than its stated size.
+
+    Raises ``UsageError``.
+    """
     if member.compress_type not in _METHODS:  # each has errors of its own
         raise UsageError(f"the sample {show(member.filename)} is compressed as no log is; {_CONVERT}")
     most = member.file_size + 1
@@ -280,7 +283,10 @@ def _list_samples(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
 
 
 def _read_json(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
-    """Yield the samples of a data set or a log that is one JSON document, or what is wrong with each."""
+    """Yield the samples of a data set or a log that is one JSON document, or what is wrong with each.
+
+    Raises ``UsageError``.
+    """
     if Path(name).is_file() and Path(name).stat().st_size > LARGEST_JSON:
         raise UsageError(
             f"{name} is larger than {LARGEST_JSON // 1_000_000} MB; write a data set as JSON lines, and a log with "

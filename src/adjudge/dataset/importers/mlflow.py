@@ -75,7 +75,7 @@ def _unwrap_trace(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _open_trace(info: Mapping[str, Any], trace_data: Any) -> dict[str, Any]:
-    """Make a case of a trace, from the inputs and outputs of its root span."""
+    """Make a case of a trace, from the inputs and outputs of its root span. Raises ``UsageError``."""
     name = _find_name(info)
     state = info.get("state") or info.get("status")
     if state not in ("OK", None):
@@ -175,7 +175,10 @@ def _read_expectation(expectation: Mapping[str, Any]) -> Any:
 
 
 def _read_feedback(assessment: Mapping[str, Any], trace: str | None, root: str | None) -> Annotation | None:
-    """Read a feedback as an annotation; ``None`` for an expectation, and for a feedback that was replaced."""
+    """Read a feedback as an annotation; ``None`` for an expectation, and for a feedback that was replaced.
+
+    Raises ``UsageError``.
+    """
     feedback, name = assessment.get("feedback"), read_text(assessment.get("assessment_name"))
     span = read_text(assessment.get("span_id"))
     case = span if span is not None and span != root else trace

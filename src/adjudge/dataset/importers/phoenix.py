@@ -122,7 +122,10 @@ def _read_json(value: Any) -> Any:
 
 
 def _read_annotation(row: Mapping[str, Any], span: str | None) -> Annotation:
-    """Read an annotation of a span, or of a passage that a span found; ``span`` is the one that it stands in."""
+    """Read an annotation of a span, or of a passage that a span found; ``span`` is the one that it stands in.
+
+    Raises ``UsageError``.
+    """
     case = read_text(row.get("span_id")) or read_text(row.get("trace_id")) or span
     name = read_text(row.get("annotation_name")) or read_text(row.get("name"))
     if case is None or name is None:

@@ -188,7 +188,7 @@ def _list_items(path: Path) -> Iterator[Mapping[str, Any] | UsageError]:
 
 
 def _combine_variables(test: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the variables of a test; a list stands for a test with each of its values."""
+    """Yield the variables of a test; a list stands for a test with each of its values. Raises ``UsageError``."""
     variables = dict(test.get("vars") or {})
     options = test.get("options")
     if isinstance(options, dict) and options.get("disableVarExpansion"):
@@ -298,7 +298,10 @@ def _find_named(gold: Mapping[str, Any] | None) -> str | None:
 
 
 def _list_assertions(assertions: Any) -> Iterator[dict[str, Any]]:
-    """Yield the assertions of a test, with those of a set; a set with a threshold stays one: not all must hold."""
+    """Yield the assertions of a test, with those of a set; a set with a threshold stays one: not all must hold.
+
+    Raises ``UsageError``.
+    """
     for assertion in assertions or ():
         if not isinstance(assertion, dict):
             continue
@@ -348,7 +351,7 @@ def _fill_in(value: Any, variables: Mapping[str, Any], used: set[str]) -> Any:
 def _choose_content(test: Mapping[str, Any], others: dict[str, Any], notes: Notes) -> tuple[Any, dict[str, Any]]:
     """Choose the content of a case, and return it with the variables that are left for its context.
 
-    It is the test's answer; without one, the variables themselves, of which none is left then.
+    It is the test's answer; without one, the variables themselves, of which none is left then. Raises ``UsageError``.
     """
     if test.get("providerOutput") is not None:
         return test["providerOutput"], others

@@ -68,7 +68,7 @@ class Names:
     ``cost``."""
 
     def read(self, name: str) -> str:
-        """Return the text of a variable, as promptfoo would write it into a template."""
+        """Return the text of a variable, as promptfoo would write it into a template. Raises ``UsageError``."""
         if name == self.answer:
             raise UsageError(f"its template names the answer itself, {show(name)}")
         if name not in self.variables:
@@ -185,7 +185,10 @@ def _explain_inapplicable(test: Mapping[str, Any]) -> str | None:
 def _arrange_assertions(
     threshold: Any, assertions: Sequence[Any], applied: AppliedAssertions
 ) -> tuple[list[_Entry], float | None]:
-    """Arrange the assertions of a test with their weights, and the mean at which it passes: ``None``, all must."""
+    """Arrange the assertions of a test with their weights, and the mean at which it passes: ``None``, all must.
+
+    Raises ``UsageError``.
+    """
     passing = read_threshold(threshold)
     weighed = list(_weigh_assertions(assertions, applied))
     sets = [part for part in weighed if part.assertion.get("type") == "assert-set"]
@@ -314,7 +317,7 @@ class _Maker:
         return _RULES[kind](self._render_value(value), stated != kind)
 
     def _make_recorded(self, kind: str, assertion: Mapping[str, Any]) -> dict[str, Any]:
-        """Make the rule of a number that promptfoo recorded and a threshold of it."""
+        """Make the rule of a number that promptfoo recorded and a threshold of it. Raises ``UsageError``."""
         threshold: Any = assertion.get("threshold")
         value = self.names.recorded[kind]
         if not is_finite(threshold) or threshold < 0:
@@ -324,7 +327,10 @@ class _Maker:
         return {"recorded": value, "max": threshold, "measure": _MEASURES[kind]}
 
     def _make_set(self, name: str, entry: _Entry) -> Criterion:
-        """Make one rule of a set of which not all need hold; what a model would have to say cannot be part of it."""
+        """Make one rule of a set of which not all need hold; what a model would have to say cannot be part of it.
+
+        Raises ``UsageError``.
+        """
         parts = [part for part in entry.assertion.get("assert") or () if isinstance(part, Mapping)]
         weights: list[Any] = [part.get("weight", 1) for part in parts]
         try:
@@ -356,7 +362,7 @@ class _Maker:
         return value
 
     def _make_worded(self, kind: str, name: str, entry: _Entry) -> Criterion:
-        """Make the criterion for an assertion that a model scores."""
+        """Make the criterion for an assertion that a model scores. Raises ``UsageError``."""
         least = entry.least
         if least is None:
             least = read_threshold(entry.assertion.get("threshold"))
@@ -393,7 +399,7 @@ class _Maker:
         return words
 
     def _read_sentence(self, value: Any) -> str:
-        """Read the sentence of an assertion, from a file or with its variables filled in."""
+        """Read the sentence of an assertion, from a file or with its variables filled in. Raises ``UsageError``."""
         if _is_code(value):
             raise UsageError(_CODE)
         from_file = isinstance(value, str) and value.startswith("file://")

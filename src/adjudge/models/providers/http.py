@@ -312,7 +312,7 @@ class _LoopState:
         method: str = "POST",
         take: Callable[[bytes], None] | None = None,
     ) -> Answer:
-        """One request and its answer; whatever goes wrong leaves no connection in use."""
+        """One request and its answer; whatever goes wrong leaves no connection in use. Raises ``ModelError``."""
         import aiohttp
 
         if self.session is None:
@@ -398,7 +398,7 @@ async def _pass_on(
 
 
 async def _read_answer(answer: aiohttp.ClientResponse, host: str, secrets: tuple[str, ...]) -> bytes:
-    """Read the body of an answer, and nothing of one that is too large."""
+    """Read the body of an answer, and nothing of one that is too large. Raises ``ModelError``."""
     _check_encoding(answer, host, secrets)
     size = answer.content_length
     if size is not None and size <= LARGEST_REPLY:

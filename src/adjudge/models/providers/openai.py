@@ -164,7 +164,7 @@ class OpenAICompatible(HttpModel):
         return {"type": "json_schema", "json_schema": {"name": form.name, "strict": True, "schema": schema}}
 
     def _read_reply(self, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """Read a reply of the provider, with the reason why it ended."""
+        """Read a reply of the provider, with the reason why it ended. Raises ``ModelError``."""
         completion = _DECODER.decode(body)
         if not completion.choices:
             # Routers answer 200 with an error inside.

@@ -61,7 +61,10 @@ class RecordingModel(WrapperModel):
         return type(self)(model, self.path)
 
     def _prepare_file(self) -> None:
-        """Make the file ready before the first row: it exists, can be written, and ends with a whole line."""
+        """Make the file ready before the first row: it exists, can be written, and ends with a whole line.
+
+        Raises ``UsageError``.
+        """
         if self._is_ready:
             return
         try:

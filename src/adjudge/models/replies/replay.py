@@ -111,7 +111,7 @@ class ReplayModel:
         return index
 
     def _find_index(self) -> Recorded | None:
-        """The rows that are used, read at the first call; ``None`` where there are none."""
+        """The rows that are used, read at the first call; ``None`` where there are none. Raises ``UsageError``."""
         if self._index is None:
             rows = [row for row in read_rows(self.path) if self.only in (None, row.model) or row.erased is not None]
             if not rows:

@@ -524,7 +524,10 @@ class BatchDispatcher:
             self._requeue_if_allowed(batch)
 
     async def _collect_results(self, batch: KeptBatch, api: BatchApi, job: Job) -> None:
-        """Keep every line there is, whatever the end is called, and give each other request the job's reason."""
+        """Keep every line there is, whatever the end is called, and give each other request the job's reason.
+
+        Raises ``AdjudgeError``.
+        """
         gathered = _ResultLines(self._store, batch.number, self._make_comparison(batch.model))
         unreadable = await api.read_results(job, gathered.take)
         gathered.flush()

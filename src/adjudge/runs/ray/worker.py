@@ -71,7 +71,10 @@ class RayWorker:
 
 
 async def _begin_session(client: RelayClient) -> ActorSession:
-    """Begin the session of an actor: check its versions, find the modules, and unpack its task."""
+    """Begin the session of an actor: check its versions, find the modules, and unpack its task.
+
+    Raises ``UsageError``.
+    """
     packed, versions, places, left_out = await client.ask("begin")
     own_versions = find_versions()
     if own_versions != versions:

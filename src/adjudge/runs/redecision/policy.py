@@ -119,7 +119,7 @@ def list_leaves(judge: Any) -> list[Judge]:
 
 
 def change_judge(judge: Any, policy: RedecisionPolicy) -> Any:
-    """Change a judge's strategy, or leave out some of its seats."""
+    """Change a judge's strategy, or leave out some of its seats. Raises ``UsageError``."""
     chain_options = {*_OF_STRATEGIES, "strategy", "fail_open"}
     options: dict[str, Any] = {name: value for name, value in policy.changes.items() if name in chain_options}
     if not options and policy.judges is None:

@@ -235,7 +235,10 @@ class _RunRedecision:
             await redecided.keep([replace(item, result=replayed.result) for item, replayed in replayed_items])
 
     async def _redecide_item(self, item: RunItem) -> ReplayedResult:
-        """Decide one judgement again; what cannot be known is said in ``unknown`` of what is returned."""
+        """Decide one judgement again; what cannot be known is said in ``unknown`` of what is returned.
+
+        Raises ``UsageError``.
+        """
         result = item.result
         if not isinstance(result, JudgeResult):
             raise UsageError("this run compared pairs, which no threshold decides; redecide a run of single cases")
@@ -375,7 +378,10 @@ class RedecidedRun:
         self._store = RunStore(folder)
 
     def begin(self) -> None:
-        """Make the folder, and copy the replies: with them it can be gone on with, asking for what is missing."""
+        """Make the folder, and copy the replies: with them it can be gone on with, asking for what is missing.
+
+        Raises ``UsageError``.
+        """
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
