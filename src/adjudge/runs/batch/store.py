@@ -159,7 +159,9 @@ class PaidAgain(NamedTuple):
 
     def add(self, other: PaidAgain) -> PaidAgain:
         """Return the sums of both."""
-        return PaidAgain(*(one + another for one, another in zip(self, other, strict=True)))
+        return PaidAgain(
+            requests=self.requests + other.requests, usd=self.usd + other.usd, unknown=self.unknown + other.unknown
+        )
 
     def write(self) -> str:
         """Write the sums as a fact of the file."""
