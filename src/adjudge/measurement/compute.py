@@ -357,7 +357,7 @@ def _compute_alternative(work: _Computation) -> AlternativeTest | None:
 
 
 class _BiasRow(NamedTuple):
-    """What judge and people say of a case, or of a pair in one order: 1 is good, or for its first content."""
+    """The verdicts of judge and people on a case, or on a pair in one order: 1 is good, or for its first content."""
 
     place: int
     judged: float
