@@ -182,8 +182,8 @@ class ReplyCache:
         if self.expires_in is not None:
             until = self._wall()
             since = until - self.expires_in
-        if waiting is not None and waiting[1] >= since:
-            return waiting[3]
+        if waiting is not None and waiting.at >= since:
+            return waiting.body
         try:
             with self._lookups.using() as connection:
                 row = connection.execute(_FIND, (key, since, until, source)).fetchone()
