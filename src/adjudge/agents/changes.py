@@ -47,28 +47,29 @@ def list_changes(before: Snapshot, after: Snapshot, source: Path, copy: Path) ->
     listed if it is empty, or its permissions are other ones. What a link leads to is written down and never read.
     """
     full = {path.rpartition("/")[0] for snapshot in (before, after) for path in snapshot.entries}
-    changes = [_compare(path, before, after, full) for path in sorted({*before.entries, *after.entries})]
+    changes = [_compare_path(path, before, after, full) for path in sorted({*before.entries, *after.entries})]
     different = [change for change in changes if change is not None]
-    drawn = _draw(different, source, copy)
+    drawn = _draw_files(different, source, copy)
     return tuple(
         [
-            FileChange(path=change.path, kind=change.kind, diff=_describe(change) + drawn.get(place, ""))
+            FileChange(path=change.path, kind=change.kind, diff=_describe_change(change) + drawn.get(place, ""))
             for place, change in enumerate(different)
         ]
     )
 
 
-def _compare(path: str, before: Snapshot, after: Snapshot, full: Collection[str]) -> _Change | None:
+def _compare_path(path: str, before: Snapshot, after: Snapshot, full: Collection[str]) -> _Change | None:
     """Compare one path; ``full`` are the folders with anything in them, of which their files say that they are new."""
     old, new = before.entries.get(path), after.entries.get(path)
     only = new if old is None else old if new is None else None
-    if old == new or (only is not None and only.kind == "folder" and path in full):
+    is_full_folder = only is not None and only.kind == "folder" and path in full
+    if old == new or is_full_folder:
         return None
     kind: ChangeKind = "added" if old is None else "deleted" if new is None else "modified"
     return _Change(path=path, kind=kind, before=old, after=new)
 
 
-def _describe(change: _Change) -> str:
+def _describe_change(change: _Change) -> str:
     """Describe in lines what no drawing of texts shows: kinds, permissions, links, digests."""
     old, new = change.before, change.after
     entry = new or old
@@ -81,14 +82,15 @@ def _describe(change: _Change) -> str:
         lines.append(f"mode {old.mode:o} -> {new.mode:o}")
     elif new is not None and old is None and new.mode & 0o111 and new.kind == "file":
         lines.append(f"mode {new.mode:o}")
-    links = [entry.digest if entry is not None and entry.kind == "link" else "" for entry in (old, new)]
-    if any(links) and links[0] != links[1]:
-        lines.append(f"link to {links[1] or links[0]}" if not all(links) else f"link to {links[0]} -> {links[1]}")
+    old_link, new_link = [entry.digest if entry is not None and entry.kind == "link" else "" for entry in (old, new)]
+    if old_link != new_link:
+        is_moved = old_link and new_link
+        lines.append(f"link to {old_link} -> {new_link}" if is_moved else f"link to {new_link or old_link}")
     text = "".join(f"{line}\n" for line in lines)
     return text.encode(errors="replace").decode().replace("\x00", "\ufffd")
 
 
-def _draw(changes: Sequence[_Change], source: Path, copy: Path) -> Mapping[int, str]:
+def _draw_files(changes: Sequence[_Change], source: Path, copy: Path) -> Mapping[int, str]:
     """Draw what is different in the files whose bytes are, by their places; of large ones only sizes and digests."""
     git, written = shutil.which("git"), 0
     texts: dict[int, str] = {}
@@ -103,7 +105,9 @@ def _draw(changes: Sequence[_Change], source: Path, copy: Path) -> Mapping[int, 
                 continue
             texts[place] = _describe_sizes(change)
             may_draw = git is not None and written < MOST_FILES_DRAWN
-            contents = [_read(base / change.path, entry) for base, entry in zip((source, copy), entries, strict=True)]
+            contents = [
+                _read_version(base / change.path, entry) for base, entry in zip((source, copy), entries, strict=True)
+            ]
             if not may_draw or None in contents:
                 continue
             written += 1
@@ -113,7 +117,7 @@ def _draw(changes: Sequence[_Change], source: Path, copy: Path) -> Mapping[int, 
         return texts | (_run_git(git, root) if git is not None and written else {})
 
 
-def _read(path: Path, entry: Entry | None) -> bytes | None:
+def _read_version(path: Path, entry: Entry | None) -> bytes | None:
     """Read one version of a file, as it was when it was looked at; ``None`` for one that is too large or is another."""
     if entry is None or entry.kind != "file":
         return b""
@@ -167,10 +171,10 @@ def _run_git(git: str, root: Path) -> dict[int, str]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    return _split(done.stdout.decode(errors="replace").replace("\x00", "\ufffd"))
+    return _split_drawings(done.stdout.decode(errors="replace").replace("\x00", "\ufffd"))
 
 
-def _split(output: str) -> dict[int, str]:
+def _split_drawings(output: str) -> dict[int, str]:
     """Split what git wrote at the heads of files; a line of a file begins with a blank, a plus or a minus."""
     texts: dict[int, str] = {}
     for chunk in f"\n{output}".split("\ndiff --git ")[1:]:
@@ -180,19 +184,19 @@ def _split(output: str) -> dict[int, str]:
             lines = body.split("\n")
             begin = next((place for place, line in enumerate(lines) if line.startswith(("@@", "Binary files"))), None)
             text = "binary files differ\n" if begin is not None and lines[begin].startswith("Binary") else ""
-            texts[int(number)] = text or _cut("\n".join(lines[begin:]) if begin is not None else "")
+            texts[int(number)] = text or _shorten_drawing("\n".join(lines[begin:]) if begin is not None else "")
     return texts
 
 
 def _describe_sizes(change: _Change) -> str:
-    sides = [
+    before, after = [
         f"{entry.size:,} bytes, SHA-256 {entry.digest}" if entry is not None and entry.kind == "file" else "nothing"
         for entry in (change.before, change.after)
     ]
-    return f"not drawn: {sides[0]} -> {sides[1]}\n"
+    return f"not drawn: {before} -> {after}\n"
 
 
-def _cut(text: str) -> str:
+def _shorten_drawing(text: str) -> str:
     if len(text) <= LONGEST_DIFF:
         return text
     half = LONGEST_DIFF // 2

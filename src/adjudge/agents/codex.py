@@ -216,7 +216,7 @@ class _Rollout:
 def _read_call(kind: str, item: dict[str, Any]) -> tuple[Any, Any]:
     """Read the tool and the arguments of an item of ``--json``."""
     if kind == "command_execution":
-        return "Bash", {"command": _unwrap(read_text(item.get("command")))}
+        return "Bash", {"command": _unwrap_command(read_text(item.get("command")))}
     if kind == "file_change":
         return "apply_patch", {"changes": item.get("changes")}
     if kind == "mcp_tool_call":
@@ -249,11 +249,11 @@ def _read_function(payload: dict[str, Any]) -> tuple[Any, Any]:
     command = arguments.get("cmd", arguments.get("command"))
     rest = {key: value for key, value in arguments.items() if key not in ("cmd", "command")}
     if isinstance(command, list) and all(isinstance(word, str) for word in command):
-        command = _unwrap(shlex.join(command))
+        command = _unwrap_command(shlex.join(command))
     return "Bash", {"command": command, **rest}
 
 
-def _unwrap(command: str) -> str:
+def _unwrap_command(command: str) -> str:
     """Unwrap a command that is handed to a shell as its only text."""
     try:
         words = shlex.split(command)

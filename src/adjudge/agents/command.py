@@ -94,7 +94,7 @@ class _Running:
         """
         streams = {name: await _open_pipe(descriptor) for name, descriptor in pipes.items()}
         # A bare task: the end of this block waits for it, or cancels it.
-        readers = [asyncio.ensure_future(self._read(name, stream)) for name, (stream, _) in streams.items()]
+        readers = [asyncio.ensure_future(self._read_stream(name, stream)) for name, (stream, _) in streams.items()]
         timed_out = False
         try:
             try:
@@ -120,7 +120,7 @@ class _Running:
             is_cut=self.is_cut,
         )
 
-    async def _read(self, name: str, stream: asyncio.StreamReader) -> None:
+    async def _read_stream(self, name: str, stream: asyncio.StreamReader) -> None:
         kept = self.kept.setdefault(name, bytearray())
         while chunk := await stream.read(_CHUNK):
             # Read to its end all the same: a command that cannot write would wait for us.

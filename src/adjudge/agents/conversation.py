@@ -132,12 +132,12 @@ def _list_unwritten(value: Any, written: Any, path: str) -> Iterator[tuple[str, 
             if name in written:
                 yield from _list_unwritten(member, written[name], extend_path(path, name))
             elif member is not None:
-                yield extend_path(path, name), _write(member)
+                yield extend_path(path, name), _write_text(member)
     elif isinstance(value, list) and isinstance(written, list) and len(value) == len(written):
         for place, (member, other) in enumerate(zip(value, written, strict=True)):
             yield from _list_unwritten(member, other, f"{path}[{place}]")
     else:
-        yield path, _write(value)
+        yield path, _write_text(value)
 
 
 def _holds_roles(value: Any) -> bool:
@@ -234,7 +234,7 @@ def _list_beside(value: Any, shown: _Shown) -> Iterator[tuple[str, str]]:
         elif is_holder:
             waiting += [(depth + 1, f"{path}[{place}]", name, part[place]) for place in range(len(part) - 1, -1, -1)]
         else:
-            yield path, _write(part)
+            yield path, _write_text(part)
 
 
 class _Shown:
@@ -246,7 +246,7 @@ class _Shown:
         self.texts = {step.text for step in run.steps if step.call is None} | {call.tool for call in calls}
         self.texts |= {text for call in calls for text in (call.result, call.error) if text is not None}
         self.ids = {call.call_id for call in calls}
-        self.arguments = {_write(call.arguments) for call in calls}
+        self.arguments = {_write_text(call.arguments) for call in calls}
         self.texts_of_ids: dict[str, None] = {}
         """The ids that were found and may say something, in order."""
 
@@ -254,14 +254,17 @@ class _Shown:
         """Return whether a member of a message is in a step, or is one of the words that only say what a part is."""
         if part is None or part in ("", [], {}) or isinstance(part, bool):
             return name in _OPTIONAL or name in _MEMBERS
-        if isinstance(part, int | float) or (isinstance(part, str) and (name in self.words or name in _IDS)):
-            return self._is_word(name, str(part))
-        if name in ("arguments", "args", "input") and _write(read_arguments(part)) in self.arguments:
+        is_word = isinstance(part, str) and (name in self.words or name in _IDS)
+        if is_word or isinstance(part, int | float):
+            return self._holds_word(name, str(part))
+        if name in ("arguments", "args", "input") and _write_text(read_arguments(part)) in self.arguments:
             return True
         return self._holds_text(part)
 
-    def _is_word(self, name: str, word: str) -> bool:
-        if name in _IDS:  # long ones are texts, whatever they are called
+    def _holds_word(self, name: str, word: str) -> bool:
+        """Return whether a word is one that only says what a part is; note an id that may say something."""
+        if name in _IDS:
+            # Long ones are texts, whatever they are called.
             is_id = _ID.fullmatch(word) is not None and (word in self.ids or name == "id")
             if is_id and _SAYS_NOTHING.fullmatch(word) is None:
                 self.texts_of_ids[word] = None
@@ -269,15 +272,16 @@ class _Shown:
         return word in self.words.get(name, ()) or name == "index"
 
     def _holds_text(self, part: Any) -> bool:
+        """Return whether a step has the text of a part; of joined parts false, and their texts count as held."""
         text = read_text(part)
         if text.rstrip("\r\n") not in self.texts:
             return False
-        if isinstance(part, list) and text != _write(part):
+        if isinstance(part, list) and text != _write_text(part):
             # Its parts were joined, and one of them may hold more than its text.
             self.texts |= {member["text"] for member in part}
             return False
         return True
 
 
-def _write(value: Any) -> str:
+def _write_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -43,7 +43,7 @@ def is_inspect(entry: dict[str, Any]) -> bool:
 
 
 def read_inspect(document: Document) -> AgentRun:
-    """Read a run from one sample, or from a log of one sample."""
+    """Read a run from one sample, or from a log of one sample. Raises ``UsageError``."""
     entry = document.objects[0]
     samples = entry["samples"] if isinstance(entry.get("samples"), list) else [entry]
     if len(document.objects) + len(document.unreadable) != 1 or len(samples) != 1 or not isinstance(samples[0], dict):
@@ -167,17 +167,17 @@ class _Reader:
         elif role not in _ROLES:
             self.transcript.report(f"a message is of a kind that is not known here: {quote(role, 60)}")
         elif agent is None:
-            self.transcript.add_text(_ROLES[role], read_text(self._resolve(message.get("content"))))
+            self.transcript.add_text(_ROLES[role], read_text(self._restore_texts(message.get("content"))))
 
     def _read_reply(self, message: dict[str, Any], agent: str | None) -> None:
         reply = read_kind(message, "id") or None
-        content = self._resolve(message.get("content"))
+        content = self._restore_texts(message.get("content"))
         for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
             self._read_part(part if isinstance(part, dict) else {}, agent, reply)
         calls = message.get("tool_calls")
         for call in calls if isinstance(calls, list) else []:
             made = call if isinstance(call, dict) else {}
-            arguments = self._resolve(made.get("arguments"))
+            arguments = self._restore_texts(made.get("arguments"))
             self.transcript.add_call(made.get("function"), arguments, made.get("id"), agent=agent, reply=reply)
 
     def _read_part(self, part: dict[str, Any], agent: str | None, reply: str | None) -> None:
@@ -199,7 +199,9 @@ class _Reader:
         name = event.get("id")
         if not self.transcript.has_call(name):
             self.transcript.report("a tool was executed that no message of the agent calls")
-            self.transcript.add_call(event.get("function"), self._resolve(event.get("arguments")), name, agent=agent)
+            self.transcript.add_call(
+                event.get("function"), self._restore_texts(event.get("arguments")), name, agent=agent
+            )
         if not event.get("pending"):
             self._add_result(name, event.get("result"), event)
 
@@ -208,7 +210,7 @@ class _Reader:
         failed = error is not None or bool(holder.get("failed"))
         shown = error.get("message") if isinstance(error, dict) else content
         duration = None if seconds is None else seconds * 1000
-        self.transcript.add_result(name, read_text(self._resolve(shown)), failed=failed, duration_ms=duration)
+        self.transcript.add_result(name, read_text(self._restore_texts(shown)), failed=failed, duration_ms=duration)
         if duration is not None and isinstance(name, str) and self.transcript.has_call(name):
             self.transcript.note_failure(name, "", duration)
 
@@ -233,12 +235,15 @@ class _Reader:
         words = read_kind(self.sample.get("output"), "completion").rstrip("\r\n")
         return words if call is not None and call.result and words.endswith(call.result) else None
 
-    def _resolve(self, value: Any) -> Any:
-        """Put the long texts of a value back in, which a log keeps apart. A few bytes may name one many times."""
+    def _restore_texts(self, value: Any) -> Any:
+        """Put the long texts of a value back in, which a log keeps apart. A few bytes may name one many times.
+
+        Raises ``UsageError``.
+        """
         if isinstance(value, list):
-            return [self._resolve(member) for member in value]
+            return [self._restore_texts(member) for member in value]
         if isinstance(value, dict):
-            return {name: self._resolve(member) for name, member in value.items()}
+            return {name: self._restore_texts(member) for name, member in value.items()}
         if not isinstance(value, str) or not value.startswith(_ATTACHED):
             return value
         attachments = self.sample.get("attachments")

@@ -42,11 +42,11 @@ def is_langchain(entry: dict[str, Any]) -> bool:
     messages = entry.get("messages")
     if isinstance(messages, list):
         return any(isinstance(message, dict) and is_langchain(message) for message in messages[:50])
-    message = _unwrap(entry)
+    message = _unwrap_message(entry)
     return read_kind(message) in _MESSAGES and "content" in message and "response_metadata" in message
 
 
-def _unwrap(entry: dict[str, Any]) -> dict[str, Any]:
+def _unwrap_message(entry: dict[str, Any]) -> dict[str, Any]:
     """Return a message as ``model_dump`` writes it; ``messages_to_dict`` puts its members below ``data``."""
     data = entry.get("data")
     return {**data, "type": entry.get("type")} if isinstance(data, dict) else entry
@@ -61,7 +61,7 @@ def read_langchain(document: Document) -> AgentRun:
     usages: list[Usage | None] = []
     seen: set[str] = set()
     for number, entry in enumerate(messages, 1):
-        message = _unwrap(entry) if isinstance(entry, dict) else {}
+        message = _unwrap_message(entry) if isinstance(entry, dict) else {}
         name = read_name(message.get("id"))
         if name is not None and name in seen:
             transcript.report(f"message {number} stands there twice")

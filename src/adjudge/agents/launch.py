@@ -64,9 +64,9 @@ async def run_agent(
         keep: A folder in which a bundle of the run is kept, in a folder of its own: ``run.json``, the outputs as they
             came, and ``changes.diff``.
     """
-    _check(prompt, agent, workspace, timeout, format)
+    _check_arguments(prompt, agent, workspace, timeout, format)
     with tempfile.TemporaryDirectory(prefix="adjudge-agent-", ignore_cleanup_errors=True) as folder:
-        source, copy, before = await asyncio.to_thread(_prepare, Path(folder), workspace, with_git=with_git)
+        source, copy, before = await asyncio.to_thread(_prepare_copy, Path(folder), workspace, with_git=with_git)
         begun = time.perf_counter()
         call = _Call(prompt=prompt, agent=agent, folder=copy, timeout=timeout, env=_make_env(env), format=format)
         run, output = await (call.run_function() if callable(agent) else call.run_command())
@@ -76,7 +76,8 @@ async def run_agent(
     run = replace(run, metadata={**run.metadata, "workspace": before.digest})
     if keep is not None:
         run = replace(
-            run, metadata={**run.metadata, "bundle": str(await asyncio.to_thread(_keep, run, output, Path(keep)))}
+            run,
+            metadata={**run.metadata, "bundle": str(await asyncio.to_thread(_write_bundle, run, output, Path(keep)))},
         )
     return run
 
@@ -87,7 +88,8 @@ run_agent_sync = make_sync(run_agent)
 def digest_workspace(workspace: Path | None, *, with_git: bool) -> str:
     """Compute the SHA-256 of what an agent would find in a copy of a workspace; ``None`` is an empty one."""
     with tempfile.TemporaryDirectory(prefix="adjudge-agent-", ignore_cleanup_errors=True) as folder:
-        return _prepare(Path(folder), workspace, with_git=with_git)[2].digest
+        _, _, snapshot = _prepare_copy(Path(folder), workspace, with_git=with_git)
+        return snapshot.digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +128,7 @@ class _Call:
     async def run_command(self) -> tuple[AgentRun, CommandOutput | None]:
         """Run a command, and return the run read from its output, and the output."""
         output = await run_command(self.agent, self.prompt, self.folder, env=self.env, timeout=self.timeout)
-        run = self._read(output.stdout if output.transcript is None else output.transcript)
+        run = self._read_output(output.stdout if output.transcript is None else output.transcript)
         problems = list(run.problems)
         problems += ["the output is too long to be kept whole"] if output.is_cut else []
         problems += [f"the agent was ended after {self.timeout:g} s"] if output.timed_out else []
@@ -142,7 +144,7 @@ class _Call:
         )
         return run, output
 
-    def _read(self, written: bytes) -> AgentRun:
+    def _read_output(self, written: bytes) -> AgentRun:
         text = written.decode(errors="replace")
         try:
             return self._begin_with_prompt(read_run(text.split("\n"), self.format))
@@ -170,7 +172,7 @@ class _Call:
         return (Step(role="user", text=self.prompt),)
 
 
-def _check(prompt: object, agent: object, workspace: object, timeout: object, format: object) -> None:  # noqa: A002
+def _check_arguments(prompt: object, agent: object, workspace: object, timeout: object, format: object) -> None:  # noqa: A002
     """Raise ``UsageError`` for arguments of ``run_agent`` that cannot be."""
     if not isinstance(prompt, str) or not prompt.strip():
         raise UsageError(f"prompt must be a text that is not empty, got {show(prompt)}", argument="prompt")
@@ -188,7 +190,9 @@ def _check(prompt: object, agent: object, workspace: object, timeout: object, fo
     check_timeout("timeout", timeout)  # type: ignore[arg-type]
 
 
-def _prepare(base: Path, workspace: str | os.PathLike[str] | None, *, with_git: bool) -> tuple[Path, Path, Snapshot]:
+def _prepare_copy(
+    base: Path, workspace: str | os.PathLike[str] | None, *, with_git: bool
+) -> tuple[Path, Path, Snapshot]:
     """Copy the workspace, or an empty one, and look at the copy; returns the source, the copy and what is in it."""
     base = base.resolve()
     source, copy = Path(workspace) if workspace is not None else base / "empty", base / "workspace"
@@ -215,7 +219,8 @@ def _add_changes(run: AgentRun, before: Snapshot, source: Path, copy: Path) -> A
     )
 
 
-def _keep(run: AgentRun, output: CommandOutput | None, folder: Path) -> Path:
+def _write_bundle(run: AgentRun, output: CommandOutput | None, folder: Path) -> Path:
+    """Write what an agent's run was and left into a new folder, and return that; raises ``UsageError``."""
     bundle = folder / make_id()
     try:
         bundle.mkdir(parents=True, mode=0o700)

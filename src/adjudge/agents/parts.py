@@ -72,7 +72,10 @@ def render_part(run: AgentRun, part: RunPart) -> RenderedRun:
 
 
 def _render_judged(steps: Sequence[Step], room: int, part: RunPart) -> tuple[str, int]:
-    """Render the steps of the part that is judged, within ``room``, and count the characters that were left out."""
+    """Render the steps of the part that is judged, within ``room``, and count the characters that were left out.
+
+    Raises ``UsageError``.
+    """
     limit = room
     while limit:
         items, missing = cut_steps(steps, limit)

@@ -73,7 +73,7 @@ def read_run(
     if format is not None:
         check_choice("format", format, get_args(RunFormat))
     document = read_document(source)
-    chosen = format or _detect(document)
+    chosen = format or _detect_format(document)
     if chosen == "adjudge":
         return _read_own(document)
     is_one, read = _READERS[chosen]
@@ -82,7 +82,7 @@ def read_run(
     return read(document)
 
 
-def _detect(document: Document) -> str:
+def _detect_format(document: Document) -> str:
     for entry in document.objects[:_FIRST]:
         if entry.get("schema") == AgentRun.schema:
             return "adjudge"

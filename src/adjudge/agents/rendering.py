@@ -86,12 +86,12 @@ def check_budget(budget: Any) -> int:
 def render_run(run: _Run, budget: int) -> RenderedRun:
     """Render a run within a budget of tokens."""
     room = budget * CHARACTERS
-    return _render(run.steps, room, run)
+    return _render_within(run.steps, room, run)
 
 
 def render_steps(steps: Sequence[Step], room: int) -> RenderedRun:
     """Render steps in order, without a run's outcome, answer and files, within so many characters, at least 4,000."""
-    return _render(steps, room, None)
+    return _render_within(steps, room, None)
 
 
 def cut_steps(steps: Sequence[Step], limit: int) -> tuple[list[dict[str, Any]], int]:
@@ -100,7 +100,7 @@ def cut_steps(steps: Sequence[Step], limit: int) -> tuple[list[dict[str, Any]], 
     return [_render_step(step, limit, limit, cut) for step in steps], cut.missing
 
 
-def _render(steps: Sequence[Step], room: int, run: _Run | None) -> RenderedRun:
+def _render_within(steps: Sequence[Step], room: int, run: _Run | None) -> RenderedRun:
     if sum(map(count_characters, steps)) <= room:  # else it is long, and need not be written to know that
         whole = _Attempt(steps, run, room, limit=room)
         if whole.fits:
@@ -128,28 +128,28 @@ class _Attempt:
         self.items = [
             _render_step(step, limit, limit if limit == room else limit // 2, self.cut) for step in self.steps
         ]
-        self.sizes = [_measure(item) for item in self.items]
+        self.sizes = [_measure_item(item) for item in self.items]
         self.kept = set(range(len(self.items)))
         if keep_least:
-            self.kept = set(self._rank()[:_ALWAYS])
+            self.kept = set(self._rank_steps()[:_ALWAYS])
         elif limit < room:
-            self._choose()
+            self._keep_what_fits()
 
     @property
     def fits(self) -> bool:
-        size = _measure(self.head) + sum(self.sizes[place] for place in self.kept)
-        return size <= self.room and len(self._write()) <= self.room
+        size = _measure_item(self.head) + sum(self.sizes[place] for place in self.kept)
+        return size <= self.room and len(self._write_run()) <= self.room
 
     def drop(self) -> bool:
         """Leave out the least important tenth of the steps that may go; false if none may."""
-        ranked = [place for place in self._rank()[_ALWAYS:] if place in self.kept]
+        ranked = [place for place in self._rank_steps()[_ALWAYS:] if place in self.kept]
         if not ranked:
             return False
         self.kept -= set(ranked[-max(1, len(ranked) // 10) :])
         return True
 
     def render(self) -> RenderedRun:
-        return RenderedRun(text=self._write(), left_out=self._count(), missing=dict(self._list_missing()))
+        return RenderedRun(text=self._write_run(), left_out=self._count_left_out(), missing=dict(self._list_missing()))
 
     def _list_missing(self) -> Iterator[tuple[int, int]]:
         """Yield the place of each step that is not shown whole, and how many of its characters are missing."""
@@ -158,17 +158,18 @@ class _Attempt:
             if missing:
                 yield place, missing
 
-    def _choose(self) -> None:
-        left = self.room - _measure(self.head)
+    def _keep_what_fits(self) -> None:
+        """Keep the most important steps, as many as there is room for, and some in any case."""
+        left = self.room - _measure_item(self.head)
         kept = set()
-        for place in self._rank():
+        for place in self._rank_steps():
             left -= self.sizes[place] + _GAP
             if left < 0 and len(kept) >= _ALWAYS:
                 break
             kept.add(place)
         self.kept = kept
 
-    def _rank(self) -> list[int]:
+    def _rank_steps(self) -> list[int]:
         """Rank the steps: the last ones, then calls that failed, then the others from the beginning."""
         count = len(self.steps)
         last = list(range(max(0, count - _ALWAYS), count))
@@ -201,7 +202,7 @@ class _Attempt:
             before = self.cut.missing
             item = {"path": self.cut(change.path, min(300, limit)), "kind": change.kind}
             item |= {"diff": self.cut(change.diff, min(share, limit * 4))} if change.diff else {}
-            room -= _measure(item)
+            room -= _measure_item(item)
             if room < 0 and limit < self.room:
                 self.cut.missing = before
                 break
@@ -211,7 +212,7 @@ class _Attempt:
         missing = len(files) - len(rendered)
         return {"files": rendered} | ({"files_left_out": missing} if missing else {})
 
-    def _write(self) -> str:
+    def _write_run(self) -> str:
         steps: list[dict[str, Any]] = []
         gap: Counter[str] = Counter()
         for place, item in enumerate(self.items):
@@ -224,7 +225,7 @@ class _Attempt:
         _close_gap(steps, gap)
         return _dump({**self.head, "steps": steps})
 
-    def _count(self) -> dict[str, Any]:
+    def _count_left_out(self) -> dict[str, Any]:
         missing = [step for place, step in enumerate(self.steps) if place not in self.kept]
         characters = self.cut.missing + sum(count_characters(step) for step in missing)
         # What was cut of a step that is left out altogether is counted once.
@@ -300,6 +301,6 @@ def _close_gap(steps: list[dict[str, Any]], gap: Counter[str]) -> None:
 _dump: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False, indent=1).encode
 
 
-def _measure(item: Mapping[str, Any]) -> int:
+def _measure_item(item: Mapping[str, Any]) -> int:
     """Measure an item as it stands in the text, with what indents it."""
     return len(json.dumps(item, ensure_ascii=False)) + 6 * len(item) + 12

@@ -91,7 +91,7 @@ def _read_whole(text: str, name: str) -> Document | None:
 
 
 def _read_lines(lines: Sequence[str], name: str) -> Document:
-    """Read JSON lines; lines that are no object are listed as unreadable."""
+    """Read JSON lines; lines that are no object are listed as unreadable. Raises ``UsageError``."""
     if len(lines) > MOST_LINES:
         raise UsageError(f"{name} has more than {MOST_LINES:,} lines", argument="source")
     objects: list[dict[str, Any]] = []

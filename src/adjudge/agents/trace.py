@@ -170,7 +170,7 @@ class _Reader:
         self._check_spans()
         for request in self.trace.requests:
             self._read_request(request)
-        answer = self._find_answer()
+        answer = self._read_answer()
         calls = _Calls(transcript)
         for run in self.trace.tools:
             self._read_tool(run, calls)
@@ -260,7 +260,7 @@ class _Reader:
 
     def _read_tool(self, run: ToolRun, calls: _Calls) -> None:
         """Read the execution of a tool: it shows how a call went, and a call that no message has."""
-        call_id, transcript = calls.find(run), self.transcript
+        call_id, transcript = calls.take(run), self.transcript
         if call_id is None:
             call_id = run.call_id if isinstance(run.call_id, str) and run.call_id else f"span {run.span.id}"
             transcript.report("a tool was executed that no message of the agent calls")
@@ -280,11 +280,11 @@ class _Reader:
         steps = self.transcript.steps
         return not steps or all(step.call is None or step.call.call_id in self.executed for step in steps)
 
-    def _find_answer(self) -> str | None:
-        """Find the agent's last word: the text of its last reply, if that called nothing.
+    def _read_answer(self) -> str | None:
+        """Read the agent's last word: the text of its last reply, if that called nothing.
 
         A run may also end with a call whose arguments are what it gives back. Its tool does not run, so that only the
-        comparison with what the run gave back tells it from a run that was cut off.
+        comparison with what the run gave back tells it from a run that was cut off; such a call is noted as executed.
         """
         requests = [request for request in self.trace.requests if request.agent is None]
         outputs = requests[-1].outputs if requests else None
@@ -321,34 +321,38 @@ class _Calls:
             for text in _list_texts(call.arguments):
                 self.by_arguments[call.tool, text].append(call.call_id)
 
-    def find(self, run: ToolRun) -> str | None:
-        """Find the call that a tool was executed for; ``None`` if no message has it."""
+    def take(self, run: ToolRun) -> str | None:
+        """Take the call that a tool was executed for, which no later execution is given unless it names it.
+
+        ``None`` if no message has it.
+        """
         if isinstance(run.call_id, str) and run.call_id:
-            return self._find_named(run)
+            return self._take_named(run)
         tool = run.tool if isinstance(run.tool, str) else ""
         if run.arguments is None:
-            return self._take(self.by_tool[tool])
-        text = run.arguments if isinstance(run.arguments, str) else _write(run.arguments)
+            return self._take_first_free(self.by_tool[tool])
+        text = run.arguments if isinstance(run.arguments, str) else _write_json(run.arguments)
         candidates = self.by_arguments.get((tool, text)) or self.by_arguments.get(
-            (tool, _write(read_arguments(text))), []
+            (tool, _write_json(read_arguments(text))), []
         )
         if run.answers in self.free and run.answers in candidates[-_MOST_ALIKE:]:
             self.free.discard(run.answers)
             return run.answers
-        return self._take(candidates)
+        return self._take_first_free(candidates)
 
-    def _find_named(self, run: ToolRun) -> str | None:
+    def _take_named(self, run: ToolRun) -> str | None:
+        """Take the call that an execution names; report where the tool or the arguments are others."""
         if not self.transcript.has_call(run.call_id):
             return None
         self.free.discard(run.call_id)
         call = self.transcript.get_call(run.call_id)
-        if run.arguments is not None and call is not None and not _fits(call.arguments, run.arguments):
+        if run.arguments is not None and call is not None and not _are_arguments(call.arguments, run.arguments):
             self.transcript.report(f"the tool of the call {quote(run.call_id, 60)} ran with other arguments")
         if isinstance(run.tool, str) and call is not None and run.tool != call.tool:
             self.transcript.report(f"another tool than that of the call {quote(run.call_id, 60)} ran for it")
         return run.call_id
 
-    def _take(self, candidates: list[str]) -> str | None:
+    def _take_first_free(self, candidates: list[str]) -> str | None:
         while candidates:
             call_id = candidates.pop()
             if call_id in self.free:
@@ -361,14 +365,14 @@ _MOST_ALIKE = 100
 """Calls with the same arguments among which the one that a result names is searched."""
 
 
-def _fits(arguments: Any, traced: Any) -> bool:
-    text = traced if isinstance(traced, str) else _write(traced)
-    return text in _list_texts(arguments) or _write(read_arguments(traced)) == _write(arguments)
+def _are_arguments(arguments: Any, traced: Any) -> bool:
+    text = traced if isinstance(traced, str) else _write_json(traced)
+    return text in _list_texts(arguments) or _write_json(read_arguments(traced)) == _write_json(arguments)
 
 
 def _list_texts(arguments: Any) -> set[str]:
     """List the texts as which the arguments of a call are written: JSON, Python's, and the only one by itself."""
-    texts = {_write(arguments)}
+    texts = {_write_json(arguments)}
     if isinstance(arguments, dict):
         texts.add(repr(arguments))
         only = next(iter(arguments.values())) if len(arguments) == 1 else None
@@ -376,5 +380,5 @@ def _list_texts(arguments: Any) -> set[str]:
     return texts
 
 
-def _write(value: Any) -> str:
+def _write_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)

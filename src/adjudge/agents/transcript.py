@@ -44,8 +44,8 @@ class Transcript:
         if not text:
             return
         if role == "assistant":
-            self._begin(reply)
-        self._add(Step(role=role, text=text, turn=self._turn))
+            self._begin_reply(reply)
+        self._add_step(Step(role=role, text=text, turn=self._turn))
         self._answered = self._answered or role == "user"
 
     def add_call(
@@ -55,7 +55,7 @@ class Transcript:
         if not isinstance(tool, str) or not tool.strip():
             self.report("a call has no name of a tool")
             tool = "(no name)"
-        self._begin(reply)
+        self._begin_reply(reply)
         identity = call_id if isinstance(call_id, str) and call_id else None
         if identity is None:
             self.report(f"a call of {quote(tool, 60)} has no id")
@@ -64,7 +64,7 @@ class Transcript:
         else:
             self._places[identity] = len(self.steps)
         call = AgentCall(tool=tool, arguments=arguments, call_id=identity, agent=agent)
-        self._add(Step(role="assistant", call=call, turn=self._turn))
+        self._add_step(Step(role="assistant", call=call, turn=self._turn))
 
     def add_result(
         self,
@@ -89,14 +89,16 @@ class Transcript:
         shown = text.rstrip("\r\n")
         failed = failed or not_made is not None
         changed = {"error": shown or "it failed"} if failed else {"result": shown}
-        self._change(place, duration_ms=duration_ms, not_made=not_made, **changed)
+        self._change_call(place, duration_ms=duration_ms, not_made=not_made, **changed)
 
     def note_failure(self, call_id: str, text: str, duration_ms: float | None) -> None:
         """Note what somebody else than the agent recorded of a call: its time, and with a text that it failed."""
         place = self._places[call_id]
         call = self._get_call(place)
         error = (call.result or call.error or text) if text else call.error
-        self._change(place, duration_ms=duration_ms, error=error, result=None if error is not None else call.result)
+        self._change_call(
+            place, duration_ms=duration_ms, error=error, result=None if error is not None else call.result
+        )
 
     def has_call(self, call_id: object) -> bool:
         """Return whether a call of this id was made."""
@@ -149,18 +151,18 @@ class Transcript:
             metadata={"source": self.source, **{name: value for name, value in (metadata or {}).items() if value}},
         )
 
-    def _begin(self, reply: str | None) -> None:
+    def _begin_reply(self, reply: str | None) -> None:
         """Begin another reply of the agent, unless this is part of the one before."""
         if self._answered and (reply is None or reply != self._reply):
             self._turn += 1
         self._answered, self._reply = False, reply
 
-    def _add(self, step: Step) -> None:
+    def _add_step(self, step: Step) -> None:
         if len(self.steps) >= MOST_STEPS:
             raise UsageError(f"the run has more than {MOST_STEPS:,} steps; judge it in parts", argument="source")
         self.steps.append(step)
 
-    def _change(self, place: int, **changes: Any) -> None:
+    def _change_call(self, place: int, **changes: Any) -> None:
         self.steps[place] = replace(self.steps[place], call=replace(self._get_call(place), **changes))
 
     def _get_call(self, place: int) -> AgentCall:

@@ -134,7 +134,7 @@ class _Look:
             with os.scandir(folder) as entries:
                 names = sorted(entry.name for entry in entries)
         except OSError as error:
-            self.report(f"the folder {self._name(folder)} cannot be read: {error.strerror}")
+            self.report(f"the folder {self._name_path(folder)} cannot be read: {error.strerror}")
             return
         if depth > MOST_DEPTH:
             self.report(f"the workspace has more than {MOST_DEPTH} folders in each other")
@@ -143,28 +143,31 @@ class _Look:
             if len(self.entries) >= MOST_FILES:
                 self.report(f"the workspace has more than {MOST_FILES:,} files")
                 return
-            self._add(folder / name, depth)
+            self._add_entry(folder / name, depth)
 
-    def _add(self, path: Path, depth: int) -> None:
+    def _add_entry(self, path: Path, depth: int) -> None:
         """Add one entry of the workspace, and what is in it."""
         relative = path.relative_to(self.root).as_posix()
         try:
             relative.encode()
         except UnicodeEncodeError:
             # Its name could not be written, and shown otherwise it could be that of another file.
-            self.report(f"the name of {self._name(path)} is no text")
+            self.report(f"the name of {self._name_path(path)} is no text")
             return
         try:
-            entry = self._read(path)
+            entry = self._read_entry(path)
         except OSError as error:
-            self.report(f"the file {self._name(path)} cannot be read: {error.strerror}")
+            self.report(f"the file {self._name_path(path)} cannot be read: {error.strerror}")
             return
         self.entries[relative] = entry
         if entry.kind == "folder":
             self.walk(path, depth + 1)
 
-    def _read(self, path: Path) -> Entry:
-        """Read the kind, the mode and the digest of one entry; of a link, where it leads, in place of a digest."""
+    def _read_entry(self, path: Path) -> Entry:
+        """Read the kind, the mode and the digest of one entry; of a link, where it leads, in place of a digest.
+
+        The bytes of a file are counted, and of one beyond ``MOST_BYTES`` there is no digest: that is reported.
+        """
         status = path.lstat()
         mode = stat.S_IMODE(status.st_mode)
         if stat.S_ISLNK(status.st_mode):
@@ -181,5 +184,5 @@ class _Look:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return Entry(kind="file", mode=mode, digest=digest, size=status.st_size)
 
-    def _name(self, path: Path) -> str:
+    def _name_path(self, path: Path) -> str:
         return quote(path.relative_to(self.root).as_posix().encode(errors="replace").decode(), 200)

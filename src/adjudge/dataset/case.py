@@ -20,7 +20,10 @@ from adjudge.rubric.rubric import Rubric, make_rubric
 from adjudge.rules.rule import Rule
 from adjudge.rules.ruleset import AnyRule, Rules
 
-KEYS = ("id", "content", "reference", "task", "context", "label", "labels", "group", "metadata")
+_OPTIONAL_KEYS = ("reference", "task", "context", "label", "labels", "group", "metadata")
+
+KEYS = ("id", "content", *_OPTIONAL_KEYS)
+"""The members of a case, in the order in which they are written."""
 
 OWN_KEYS = ("criteria", "rubric", "rules", "threshold")
 """The members by which a case may say how it is judged; in a file they count only when asked for."""
@@ -72,7 +75,7 @@ class Case:
     schema: ClassVar[str] = "adjudge/case/1"
     _layout: ClassVar[Layout] = Layout(
         members=(*KEYS, *OWN_KEYS),
-        omitted=(*KEYS[2:], *OWN_KEYS),
+        omitted=(*_OPTIONAL_KEYS, *OWN_KEYS),
         computed={
             "content": lambda case: case.content.to_dict() if isinstance(case.content, AgentRun) else case.content,
             "criteria": lambda case: list(case.criteria) if isinstance(case.criteria, tuple) else case.criteria,
@@ -141,7 +144,7 @@ class Case:
         if self.threshold is not None:
             set_field(self, "threshold", check_share("threshold", self.threshold))
         if self.criteria is not None:
-            make_rubric(self.criteria, self.threshold)
+            make_rubric(self.criteria, self.threshold)  # only to refuse criteria of which no rubric can be made
             set_field(self, "criteria", _copy_criteria(self.criteria))
         if self.rubric is not None:
             set_field(self, "rubric", load_rubric(self.rubric))

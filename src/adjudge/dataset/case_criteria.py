@@ -77,18 +77,21 @@ class CaseCriteria:
                 elif criteria.get(key) is not None:
                     raise UsageError(f"{key!r} is given twice, by two columns; keep one")
                 else:
-                    criteria[key] = self._read(name, rest.pop(name))
-        return SplitRow(rest=rest, criteria=self._check(criteria), ignored=tuple(ignored))
+                    criteria[key] = self._read_value(name, rest.pop(name))
+        return SplitRow(rest=rest, criteria=self._check_own_terms(criteria), ignored=tuple(ignored))
 
     def _find_criteria(self, row: Mapping[str, Any], name: str) -> Any:
         value = find_field(row, name)
-        return None if self.table and value == "" else self._read(name, value)
+        return None if self.table and value == "" else self._read_value(name, value)
 
-    def _read(self, name: str, value: Any) -> Any:
+    def _read_value(self, name: str, value: Any) -> Any:
         return read_json_cell(name, value) if self.table and name.endswith(".json") else value
 
-    def _check(self, criteria: Mapping[str, Any]) -> dict[str, Any]:
-        """Check what a case says of how it is judged, and return that with its rubric and rules opened."""
+    def _check_own_terms(self, criteria: Mapping[str, Any]) -> dict[str, Any]:
+        """Check what a case says of how it is judged, and return that with its rubric and rules opened.
+
+        Raises ``UsageError``.
+        """
         checked = {name: value for name, value in criteria.items() if value is not None}
         if not checked:
             return checked
@@ -105,7 +108,7 @@ class CaseCriteria:
         return checked
 
     def _find_rubric(self, source: Any) -> Rubric:
-        """Find the rubric that a case brings or names; a path is never opened."""
+        """Find the rubric that a case brings or names; a path is never opened. Raises ``UsageError``."""
         if isinstance(source, Mapping):
             if source.get("model") is not None:
                 raise UsageError("its rubric names a model; who is asked is said by the caller, so leave it out")
@@ -161,7 +164,7 @@ def _check_criteria(criteria: Any) -> None:
         )
     if not isinstance(criteria, str) and len(criteria) > MOST_CRITERIA:
         raise UsageError(f"it has {len(criteria)} criteria, and at most {MOST_CRITERIA} may be; put some together")
-    make_rubric(criteria)
+    make_rubric(criteria)  # raises for criteria of which no rubric can be made
 
 
 def _read_rules(rules: Any) -> tuple[Rule, ...]:

@@ -1,4 +1,7 @@
-"""The ids of cases that have none in their data set, made from what each holds."""
+"""The ids that were made from contents: cases of the same content are told apart, and ids are shortened for readers.
+
+The id of a case that has none in its data set is made in ``case.py`` (``make_id``).
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from adjudge.dataset.case import Case, make_id
 FEWEST_NAMED = 12
 """Characters of a digest that a table shows, and the fewest of an id by which a command finds a case."""
 
-DIGEST = re.compile(r"([0-9a-f]{64})(-[0-9]+)?")
+DIGEST = re.compile(r"(?P<digest>[0-9a-f]{64})(?P<repeat>-[0-9]+)?")
 """An id that was made from a content, with the number of a repeat."""
 
 
 def shorten_case_id(name: str) -> str:
     """Shorten the id of a case for a reader: of a digest 12 characters, with which a command finds it."""
     match = DIGEST.fullmatch(name)
-    return name if match is None else f"{match[1][:FEWEST_NAMED]}{match[2] or ''}"
+    return name if match is None else f"{match['digest'][:FEWEST_NAMED]}{match['repeat'] or ''}"
 
 
 class CaseIds:

@@ -1,4 +1,7 @@
-"""The labels of one case: which of them count, what they make the truth, and how they are joined with the case."""
+"""The labels of one case: which of them count, what they make the truth, and how they are joined with the case.
+
+Labels of a run, with adjudications and overrides among them, come to a truth in ``labels/truth.py`` (``find_truths``).
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ class CaseLabels:
 def list_labels(labels: Iterable[Label], name: str | None) -> dict[str, list[Label]]:
     """List the labels that people gave each case, for one criterion or (``None``) for the whole.
 
-    A model's label is left out: it is no one's verdict that a judge could be measured against.
+    A model's label is left out: it is no one's verdict that a judge could be measured against. Raises ``UsageError``.
     """
     by_case: dict[str, list[Label]] = {}
     for label in labels:

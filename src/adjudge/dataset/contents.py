@@ -105,17 +105,17 @@ class ContentTally:
         self._cases += 1
         self._open.append(bytes.fromhex(digest))
         if len(self._open) >= _CHUNK:
-            self._close()
+            self._sort_open()
 
     def finish(self) -> ContentSet:
         """Return the set of what was counted so far."""
-        self._close()
+        self._sort_open()
         hashed = hashlib.sha256()
-        for digest in heapq.merge(*map(_split, self._sorted)):
+        for digest in heapq.merge(*map(_split_digests, self._sorted)):
             hashed.update(digest)
         return ContentSet(digest=hashed.hexdigest(), cases=self._cases)
 
-    def _close(self) -> None:
+    def _sort_open(self) -> None:
         if self._open:
             self._sorted.append(b"".join(sorted(self._open)))
             self._open = []
@@ -133,6 +133,6 @@ def make_content_set(digests: Iterable[str]) -> ContentSet:
     return tally.finish()
 
 
-def _split(digests: bytes) -> Iterator[bytes]:
+def _split_digests(digests: bytes) -> Iterator[bytes]:
     for start in range(0, len(digests), _SIZE):
         yield digests[start : start + _SIZE]

@@ -1,4 +1,8 @@
-"""A data set: cases that are read when they are needed, and as often as they are."""
+"""A data set: cases that are read when they are needed, and as often as they are.
+
+How a row becomes a case is in ``case.py`` (``make_case``), which field is which part of it in ``fields.py``, and how a
+file is read as rows in ``formats.py``.
+"""
 
 from __future__ import annotations
 
@@ -195,7 +199,7 @@ class Dataset:
         self._was_read = True
         # Of its own for each reading, so that one which is half-way does not count into the next.
         self._latest = _Reading()
-        return self._iterate(self._latest)
+        return self._iterate_cases(self._latest)
 
     def with_labels(self, labels: Iterable[Label], *, name: str | None = None) -> Dataset:
         """Return a data set with the same cases, and these labels joined to them by id.
@@ -216,12 +220,12 @@ class Dataset:
 
         It is skipped, counted and listed, or raises ``UsageError`` with its place, as ``on_bad_row`` says.
         """
-        self._refuse(self._latest.line, UsageError(reason), self._latest)
+        self._refuse_row(self._latest.line, UsageError(reason), self._latest)
 
     def __repr__(self) -> str:
         return f"Dataset({self.name!r})"
 
-    def _iterate(self, reading: _Reading) -> Iterator[Case]:
+    def _iterate_cases(self, reading: _Reading) -> Iterator[Case]:
         if not self._labels:
             yield from self._read_cases(reading)
             return
@@ -243,7 +247,7 @@ class Dataset:
                 if self._checks_ids:
                     self._check_id(case.id, line, reading.seen)
             except UsageError as error:
-                self._refuse(line, error, reading)
+                self._refuse_row(line, error, reading)
                 continue
             yield case
 
@@ -253,7 +257,10 @@ class Dataset:
         self._is_plain = fields.strict and not self._label_map
 
     def _seek_content(self, row: Mapping[str, Any], line: int) -> None:
-        """Take the content from the field that has a name for it in the first row; all rows are then read so."""
+        """Take the content from the field that has a name for it in the first row; all rows are then read so.
+
+        Raises ``UsageError``.
+        """
         self._seeks_content = False
         try:
             name = None if KEY in row and self._fields.strict else self._fields.find_content(row)
@@ -261,18 +268,21 @@ class Dataset:
             raise error.within(f"{self.name}, {self._unit} {line}") from None
         if name is not None:
             self._set_fields(self._fields.take_content(name))
+            # Nothing went wrong: an error only because whoever logs it spells the arguments in it, a command line as
+            # its options.
             taken = UsageError("the content is ", show(name), ", by its name; ", Argument("fields['content']"))
-            logger.warning("%s: %s takes another one%s", flatten(self.name, 200), taken, self._describe_unused(row))
+            unused = UsageError(*self._describe_unused(row))
+            logger.warning("%s: %s takes another one%s", flatten(self.name, 200), taken, unused)
 
-    def _describe_unused(self, row: Mapping[str, Any]) -> str | UsageError:
-        """Describe the fields that look like the task and are no part of the case; empty where there are none."""
+    def _describe_unused(self, row: Mapping[str, Any]) -> tuple[str | Argument, ...]:
+        """Return the parts of a message on the fields that look like the task and are no part of the case, if any."""
         unused = self._fields.list_tasks(row)
         if not unused:
-            return ""
+            return ()
         which = " and ".join(map(show, unused))
         verbs = "becomes metadata and is" if len(unused) == 1 else "become metadata and are"
         option = Argument("fields['task']", repr(unused[0]))
-        return UsageError(f"; {which} {verbs} not shown to the judge, unless ", option, " takes it as the task")
+        return f"; {which} {verbs} not shown to the judge, unless ", option, " takes it as the task"
 
     def _make_case(self, row: Mapping[str, Any] | Case | UsageError) -> Case:
         if isinstance(row, Case):
@@ -281,9 +291,8 @@ class Dataset:
             raise row
         if self._fields.strict and KEY in row:  # of a table it is a column like any other
             row = open_row(row, self._folder)
-        if self._is_plain and not self._criteria.may_apply(
-            row
-        ):  # nearly always, for a file that was written for adjudge
+        is_written_for_us = self._is_plain and not self._criteria.may_apply(row)
+        if is_written_for_us:  # nearly always
             return make_case(row)
         split = self._criteria.split_row(row, self._mapped)
         rest = self._move_ignored(split) if split.ignored else split.rest
@@ -316,7 +325,7 @@ class Dataset:
             )
         seen[key] = line
 
-    def _refuse(self, line: int, error: UsageError, reading: _Reading) -> None:
+    def _refuse_row(self, line: int, error: UsageError, reading: _Reading) -> None:
         where = f"{self.name}, {self._unit} {line}"
         if not self._skips:
             raise error.within(where, "; ", Argument("on_bad_row", "'skip'"), " leaves it out") from None

@@ -48,7 +48,7 @@ def read_object(name: str, value: Any) -> Any:
 
 
 def read_json_cell(name: str, value: Any) -> Any:
-    """Read the JSON in a cell; an empty one is nothing."""
+    """Read the JSON in a cell; an empty one is nothing. Raises ``UsageError``."""
     if value is None or value == "":
         return None
     if not isinstance(value, str):
@@ -85,7 +85,10 @@ def _convert_members(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
 
 
 def _convert_foreign(value: Any, depth: int) -> Any:
-    """Convert a cell of another library's type (numpy, pandas, Arrow) to a text or a JSON value."""
+    """Convert a cell of another library's type (numpy, pandas, Arrow) to a text or a JSON value.
+
+    Raises ``UsageError``.
+    """
     if type(value).__name__ in _MISSING:
         return None
     if isinstance(value, bytes | bytearray | memoryview):
@@ -141,14 +144,14 @@ class Fields:
         members: dict[str, Any] = {}
         others: dict[str, Any] = {}
         for (key, inner), path in self.mapped:
-            _put_member(members, key, inner, self._read(key, inner, path, find_field(row, path)))
+            _put_member(members, key, inner, self._read_cell(key, inner, path, find_field(row, path)))
         used = {path for _, path in self.mapped}
         for name, value in row.items():
             if name in used or (name == "schema" and value == Case.schema):
                 continue
             place = self._find_place(name)
             if place is not None:
-                _put_member(members, *place, self._read(*place, name, value))
+                _put_member(members, *place, self._read_cell(*place, name, value))
             elif value is not None:
                 others[name] = value
         return _add_metadata(members, others)
@@ -213,7 +216,7 @@ class Fields:
             return key, None
         return (key, inner) if key in _INSIDE and inner in (_INSIDE[key] or (inner,)) else None
 
-    def _read(self, key: str, inner: str | None, name: str, value: Any) -> Any:
+    def _read_cell(self, key: str, inner: str | None, name: str, value: Any) -> Any:
         """Read a cell as the part of the case that it is."""
         if not self.table:
             return value
@@ -278,7 +281,10 @@ def select_mapped(row: Mapping[str, Any], fields: Fields) -> tuple[dict[str, Any
 
 
 def find_field(row: Mapping[str, Any], path: str) -> Any:
-    """Find the value of a field, by its name or by a path with dots (``answer.text``, ``messages.-1.content``)."""
+    """Find the value of a field, by its name or by a path with dots (``answer.text``, ``messages.-1.content``).
+
+    Raises ``UsageError``.
+    """
     if path in row:
         return row[path]
     value: Any = row

@@ -1,4 +1,7 @@
-"""The formats of data sets: each gives rows with their places, and for a row that is none, why."""
+"""The formats of data sets: each gives rows with their places, and for a row that is none, why.
+
+They are written in ``write.py``.
+"""
 
 from __future__ import annotations
 
@@ -313,7 +316,10 @@ class _Texts:
 
 
 def _read_table(lines: Iterator[Line], path: str, form: str, fields: Fields | None) -> Iterator[Row]:
-    """Yield the rows of a table of texts, each under the names of the header and behind its line's number."""
+    """Yield the rows of a table of texts, each under the names of the header and behind its line's number.
+
+    Raises ``UsageError``.
+    """
     texts = _Texts(lines)
     records = _read_records(texts, "\t" if form == "tsv" else ",")
     header: list[str] | None = None
@@ -426,7 +432,7 @@ def _read_parquet(path: str, fields: Fields | None) -> Iterator[Row]:
 
 
 def import_parquet(path: str) -> tuple[Any, Any]:
-    """Import pyarrow and its Parquet module, which the extra brings."""
+    """Import pyarrow and its Parquet module, which the extra brings. Raises ``UsageError``."""
     try:
         import pyarrow as pa
         from pyarrow import parquet

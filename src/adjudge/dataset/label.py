@@ -1,4 +1,7 @@
-"""A label: one rater's verdict on one case."""
+"""A label: one rater's verdict on one case.
+
+What several labels of a case come to is decided in ``case_labels.py`` (``find_truth``) and ``labels/truth.py``.
+"""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def stream_labels(
     label_map: LabelMap | None = None,
     rater: str | None = None,
 ) -> Iterator[Label]:
-    """Yield the labels of a file one at a time, as ``load_labels`` loads them."""
+    """Yield the labels of a file one at a time, as ``load_labels`` loads them. Raises ``UsageError``."""
     name = os.fspath(path)
     form, gz = find_format(name, format)
     words = check_label_map(label_map)
@@ -71,14 +71,17 @@ def stream_labels(
         except UsageError as error:
             raise error.within(f"{name}, {unit} {line}") from None
         if label is not None:
-            _check_once(label, line, seen, f"{name}, {unit}")
+            _check_once(label, line, seen, name=name, unit=unit)
             yield label
 
 
 def _check_once(
-    label: Label, line: int, seen: dict[tuple[str | None, ...], tuple[int, LabelValue]], where: str
+    label: Label, line: int, seen: dict[tuple[str | None, ...], tuple[int, LabelValue]], *, name: str, unit: str
 ) -> None:
-    """Raise ``UsageError`` for two labels of a person for one case; which of them holds is not ours to choose."""
+    """Raise ``UsageError`` for two labels of a person for one case; which of them holds is not ours to choose.
+
+    ``seen`` has the line and the value of each label so far, and gets this one.
+    """
     if label.kind == "model":  # may be asked several times, and answers are compared
         return
     key = (label.case, label.subject, label.run, label.rater, label.kind, label.criterion, label.order)
@@ -86,21 +89,23 @@ def _check_once(
     if value != label.value or isinstance(value, bool) is not isinstance(label.value, bool):
         about = f" on {show(label.criterion)}" if label.criterion is not None else ""
         raise UsageError(
-            f"{where} {line}: {show(label.rater)} labels the case {show(label.case)}{about} {show(label.value)}, and "
-            f"{show(value)} in {where.rpartition(' ')[2]} {first}; keep the one that holds"
+            f"{name}, {unit} {line}: {show(label.rater)} labels the case {show(label.case)}{about} "
+            f"{show(label.value)}, and {show(value)} in {unit} {first}; keep the one that holds"
         )
 
 
 def _read_row(
     row: Mapping[str, Any] | UsageError, label_map: LabelMap, rater: str | None, *, table: bool
 ) -> Label | None:
-    """Read a row of a file of labels; ``None`` for a row that nobody filled in, or whose value the map leaves out."""
+    """Read a row of a file of labels; ``None`` for a row that nobody filled in, or whose value the map leaves out.
+
+    Raises ``UsageError``.
+    """
     if isinstance(row, UsageError):
         raise row
     members = _open_cells(row) if table else dict(row)
-    if not set(CASE_COLUMNS).isdisjoint(
-        row
-    ):  # a row of a list of cases to label, and not a label yet where nobody filled it in
+    is_of_case_list = not set(CASE_COLUMNS).isdisjoint(row)
+    if is_of_case_list:  # and not a label yet where nobody filled it in
         members = {key: value for key, value in members.items() if key not in CASE_COLUMNS}
         if members.get("value") in (None, ""):
             return None

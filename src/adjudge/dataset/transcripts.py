@@ -71,7 +71,7 @@ def list_names(folder: str, notes: MutableMapping[str, int]) -> list[str]:
         for name in [*folders]:
             if name.startswith(".") or (here / name).is_symlink():
                 folders.remove(name)
-                _count(notes, "hidden files and links are left out")
+                _count_note(notes, "hidden files and links are left out")
         if len(here.relative_to(root).parts) > MOST_NESTED:
             raise UsageError(f"{here} is more than {MOST_NESTED} folders deep; name the folder that holds transcripts")
         names += [(here / name).relative_to(root).as_posix() for name in files if _is_transcript(here / name, notes)]
@@ -87,15 +87,15 @@ def list_names(folder: str, notes: MutableMapping[str, int]) -> list[str]:
 
 def _is_transcript(path: Path, notes: MutableMapping[str, int]) -> bool:
     if path.name.startswith(".") or path.is_symlink():
-        _count(notes, "hidden files and links are left out")
+        _count_note(notes, "hidden files and links are left out")
         return False
     if path.suffix.lower() not in SUFFIXES:
-        _count(notes, f"files that do not end in {' or '.join(SUFFIXES)} are left out")
+        _count_note(notes, f"files that do not end in {' or '.join(SUFFIXES)} are left out")
         return False
     return True
 
 
-def _count(notes: MutableMapping[str, int], note: str) -> None:
+def _count_note(notes: MutableMapping[str, int], note: str) -> None:
     notes[note] = notes.get(note, 0) + 1
 
 

@@ -83,7 +83,10 @@ def check_new_file(path: Path) -> None:
 
 @contextmanager
 def begin_file(path: Path, *, mode: int = 0o666) -> Iterator[None]:
-    """Take a name that is free, and give it back when writing goes wrong; ``mode`` is who may read and write it."""
+    """Take a name that is free, and give it back when writing goes wrong; ``mode`` is who may read and write it.
+
+    Raises ``UsageError``.
+    """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
     except FileExistsError:
@@ -167,7 +170,7 @@ def _count_values(value: Any) -> int:
 
 
 @contextmanager
-def _spool(dicts: Iterator[dict[str, Any]]) -> Iterator[tuple[Iterator[list[str | None]], list[str], int]]:
+def _spool_rows(dicts: Iterator[dict[str, Any]]) -> Iterator[tuple[Iterator[list[str | None]], list[str], int]]:
     """Yield rows of texts, their columns, and how many there are.
 
     Which columns there are is known when the last case was seen, so all of them wait in a file and not in memory.
@@ -201,7 +204,7 @@ def _render_cell(key: str, value: Any, as_json: bool) -> str:  # noqa: FBT001
 
 
 def _write_table(file: TextIO, dicts: Iterator[dict[str, Any]], *, delimiter: str = ",", escapes: bool = False) -> int:
-    with _spool(dicts) as (rows, columns, count):
+    with _spool_rows(dicts) as (rows, columns, count):
         # Quoted throughout where a spreadsheet reads it: one of another language takes ; for the separator, and what
         # stands behind it would begin a cell of its own.
         quoting = csv.QUOTE_ALL if escapes else csv.QUOTE_MINIMAL
@@ -248,7 +251,7 @@ _FOR_SPREADSHEETS: dict[str, Callable[[TextIO, Iterator[dict[str, Any]]], int]] 
 
 def _write_parquet(path: Path, dicts: Iterator[dict[str, Any]]) -> int:
     pa, parquet = import_parquet(str(path))
-    with _spool(dicts) as (rows, columns, count):
+    with _spool_rows(dicts) as (rows, columns, count):
         schema = pa.schema([(name, pa.string()) for name in columns])
         with parquet.ParquetWriter(path, schema) as writer:
             while page := list(islice(rows, PAGE)):

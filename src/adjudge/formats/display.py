@@ -197,8 +197,8 @@ def describe_models(result: DrawnResult | DrawnPair) -> list[str]:
 
 def describe_model_change(judge: str, expected: str, reported: str, *, requested: bool) -> str:
     """Write the sentence; ``requested`` is false where ``expected`` was not asked for, but reported before."""
-    names = [repr(clean(name, keep_lines=False)[:100]) for name in (judge, reported, expected)]
-    return "judge {}: {} answered, {}".format(*names[:2], f"not {names[2]}" if requested else f"and {names[2]} before")
+    of, answered, other = [repr(clean(name, keep_lines=False)[:100]) for name in (judge, reported, expected)]
+    return f"judge {of}: {answered} answered, " + (f"not {other}" if requested else f"and {other} before")
 
 
 def _list_other_models(result: DrawnResult | DrawnPair) -> Iterator[str]:
@@ -246,7 +246,8 @@ def _draw_criteria(result: DrawnResult) -> RenderableType:
         table.add_column(name, justify=side)  # type: ignore[arg-type]
     for criterion in result.criteria:
         score = Text(format_criterion_score(criterion), style=COLOURS.get(find_mark(criterion) or "", ""))
-        name, needs = Text(clean(criterion.name, keep_lines=False)), format_criterion(criterion)[1]
+        _, needs = format_criterion(criterion)
+        name = Text(clean(criterion.name, keep_lines=False))
         table.add_row(name, score, needs, Text(clean(criterion.reasoning)))
     return table
 
@@ -272,14 +273,14 @@ def render_result_html(result: DrawnResult) -> str:
     rows = "".join(_render_row(criterion) for criterion in result.criteria[:_MOST_DRAWN])
     table = f"<table><tr><th>criterion<th>score<th>needs<th>reasoning</tr>{rows}</table>" if rows else ""
     seats = "".join(
-        f"<li>{_escape(seat.judge)}: {_escape(describe_outcome(seat))}"
+        f"<li>{_escape_html(seat.judge)}: {_escape_html(describe_outcome(seat))}"
         for seat in getattr(result, "results", ())[:_MOST_DRAWN]
     )
     texts = (result.reasoning, result.detail, *describe_models(result))
-    paragraphs = "".join(f"<p>{_escape(text)}</p>" for text in texts if text)
-    hints = "".join(f"<li>{_escape(suggestion)}" for suggestion in result.suggestions[:_MOST_DRAWN])
+    paragraphs = "".join(f"<p>{_escape_html(text)}</p>" for text in texts if text)
+    hints = "".join(f"<li>{_escape_html(suggestion)}" for suggestion in result.suggestions[:_MOST_DRAWN])
     return (
-        f"<div><p><b>{_escape(describe_outcome(result))}</b> · {_escape(result.judge)} · "
+        f"<div><p><b>{_escape_html(describe_outcome(result))}</b> · {_escape_html(result.judge)} · "
         f"{result.duration_ms:.0f} ms</p>"
         f"{table}{paragraphs}{f'<ul>{hints}</ul>' if hints else ''}{f'<ol>{seats}</ol>' if seats else ''}</div>"
     )
@@ -319,13 +320,13 @@ def draw_pair(pair: DrawnPair) -> RenderableType:
 def render_pair_html(pair: DrawnPair) -> str:
     """Render a comparison as an HTML fragment for a notebook; no script, no style sheet, everything escaped."""
     rows = "".join(
-        f"<tr><td>{_name_order(order)}<td>{_escape(_describe_order(order))}"
-        f"<td>{_escape(order.result.reasoning or order.result.detail)}</tr>"
+        f"<tr><td>{_name_order(order)}<td>{_escape_html(_describe_order(order))}"
+        f"<td>{_escape_html(order.result.reasoning or order.result.detail)}</tr>"
         for order in pair.orders
     )
-    head = f"<b>{_escape(describe_preference(pair))}</b> · {_escape(pair.judge)} · {pair.duration_ms:.0f} ms"
+    head = f"<b>{_escape_html(describe_preference(pair))}</b> · {_escape_html(pair.judge)} · {pair.duration_ms:.0f} ms"
     table = f"<table><tr><th>order<th>preferred<th>reasoning</tr>{rows}</table>"
-    paragraphs = "".join(f"<p>{_escape(text)}</p>" for text in (pair.detail, *describe_models(pair)))
+    paragraphs = "".join(f"<p>{_escape_html(text)}</p>" for text in (pair.detail, *describe_models(pair)))
     return f"<div><p>{head}</p>{table}{paragraphs}</div>"
 
 
@@ -338,8 +339,8 @@ def _describe_order(order: DrawnOrder) -> str:
 
 
 def _render_row(criterion: DrawnCriterion) -> str:
-    score, needs = format_criterion_score(criterion), format_criterion(criterion)[1]
-    return f"<tr><td>{_escape(criterion.name)}<td>{score}<td>{needs}<td>{_escape(criterion.reasoning)}</tr>"
+    score, (_, needs) = format_criterion_score(criterion), format_criterion(criterion)
+    return f"<tr><td>{_escape_html(criterion.name)}<td>{score}<td>{needs}<td>{_escape_html(criterion.reasoning)}</tr>"
 
 
 _MOST_DRAWN = 100
@@ -349,6 +350,6 @@ _MOST_CHARACTERS = 5_000
 """Characters of a text that a notebook is shown: what a judge wrote has no other bound."""
 
 
-def _escape(text: str) -> str:
+def _escape_html(text: str) -> str:
     cut = text[:_MOST_CHARACTERS] + ("…" if len(text) > _MOST_CHARACTERS else "")
     return html.escape(clean(cut), quote=True)

@@ -183,10 +183,10 @@ def read_text(path: Path, *, noun: str, most: int = MAX_BYTES) -> str:
             raw = file.read(most + 1)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}; name {_add_file(noun)}") from None
-    return _decode(raw, path, noun=noun, most=most)
+    return _decode_text(raw, path, noun=noun, most=most)
 
 
-def _decode(raw: bytes, path: Path, *, noun: str, most: int) -> str:
+def _decode_text(raw: bytes, path: Path, *, noun: str, most: int) -> str:
     if len(raw) > most:
         raise UsageError(f"{path} is too large; {_add_file(noun)} has at most {most:,} bytes")
     if b"\x00" in raw:

@@ -287,7 +287,7 @@ def find_non_json(value: Any, *, most: int = MOST_VALUES) -> str:
             continue
         inner: list[Iterable[Any]] = []
         if not _check_level((current,), inner):
-            return f"{describe_path(path)}: {_describe(current)}"
+            return f"{describe_path(path)}: {_describe_value(current)}"
         waiting += [_list_children(path, current, values) for values in inner] if len(waiting) <= MOST_DEPTH else []
     return "the output: is not JSON"
 
@@ -301,7 +301,7 @@ def _list_children(path: str, parent: Any, values: Iterable[Any]) -> Iterator[tu
     return ((path, child) for child in values)
 
 
-def _describe(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     kind = type(value)
     if kind is float or kind is Decimal:
         return f"{value} is not a JSON number"

@@ -44,7 +44,7 @@ def read_places(text: str) -> JsonNode | None:
         return None
     try:
         # Numbers as text: one of 5,000 digits is JSON, and no number of Python's by default.
-        json.loads(text, parse_int=str, parse_float=str, parse_constant=_refuse)
+        json.loads(text, parse_int=str, parse_float=str, parse_constant=_refuse_name)
     except (ValueError, RecursionError):
         return None
     top = JsonNode("array", 0, len(text))
@@ -79,15 +79,15 @@ def decode_text(text: str, node: JsonNode) -> str:
 
 def find_decoded(text: str, node: JsonNode, place: int) -> int:
     """Find the place in what a text node says for a place in the JSON; within an escape, its begin."""
-    return _walk(text, node, place, decoded=False)
+    return _convert_place(text, node, place, decoded=False)
 
 
 def find_encoded(text: str, node: JsonNode, place: int) -> int:
     """Find the place in the JSON for a place in what a text node says."""
-    return _walk(text, node, place, decoded=True)
+    return _convert_place(text, node, place, decoded=True)
 
 
-def _walk(text: str, node: JsonNode, place: int, *, decoded: bool) -> int:
+def _convert_place(text: str, node: JsonNode, place: int, *, decoded: bool) -> int:
     """Convert a place: after each escape, the JSON has run ahead of what it says by the escape's further characters."""
     ahead = node.start + 1
     for start, end in _list_escapes(text, node):
@@ -104,5 +104,5 @@ def _list_escapes(text: str, node: JsonNode) -> Iterator[tuple[int, int]]:
     return (match.span() for match in _ESCAPE.finditer(text, node.start + 1, node.end - 1))
 
 
-def _refuse(name: str) -> str:
+def _refuse_name(name: str) -> str:
     raise ValueError(f"{name} is no JSON")

@@ -104,7 +104,8 @@ def _find_draft(schema_name: object) -> str:
     draft = _NAMES.get(name) if scheme in ("http", "https") else None
     if draft is None:
         raise DialectError(
-            f"$schema is {_show(schema_name)}, which is no draft that is read here; name {DRAFT_2020} or {DRAFT_7}"
+            f"$schema is {_show_value(schema_name)}, which is no draft that is read here; name {DRAFT_2020} or "
+            f"{DRAFT_7}"
         )
     return draft
 
@@ -130,7 +131,7 @@ class _Reading:
             # Only now, since what they start from may be named further down.
             pointers, self.pointers = self.pointers, []
             for base, pointer in pointers:
-                self._follow(base, pointer)
+                self._follow_pointer(base, pointer)
 
     def _read_part(self, part: dict[str, Any], base: str) -> None:
         if id(part) in self.bases:
@@ -139,7 +140,8 @@ class _Reading:
         self._check_keywords(part)
         if not (self.old and "$ref" in part):  # there, nothing beside a reference counts
             base = self.bases[id(part)] = self._note_name(part, base)
-        self.pointers += [place for place in self._list_references(part) if place[1].startswith("/")]
+        references = self._list_references(part)
+        self.pointers += [(where, fragment) for where, fragment in references if fragment.startswith("/")]
         self.waiting += [(inner_part, base) for inner_part in _list_parts(part)]
 
     def _list_references(self, part: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -154,7 +156,7 @@ class _Reading:
         """List the parts that the references of a part may lead to, once all is read; of JSON Schema itself, none."""
         for where, fragment in self._list_references(part):
             if fragment.startswith("/"):
-                target = self._resolve(where, fragment)[0]
+                target, _ = self._resolve_pointer(where, fragment)
                 yield from [target] if isinstance(target, dict) else ()
             elif not fragment:
                 yield from [self.resources[where]] if where in self.resources else ()
@@ -169,11 +171,13 @@ class _Reading:
 
     def _check_keywords(self, part: dict[str, Any]) -> None:
         if part is not self.root and "$schema" in part and _find_draft(part["$schema"]) != self.draft:
-            raise DialectError(f"a part of it names another $schema, {_show(part['$schema'])}; a schema has one draft")
+            raise DialectError(
+                f"a part of it names another $schema, {_show_value(part['$schema'])}; a schema has one draft"
+            )
         if self.draft == "2020-12" and isinstance(part.get("items"), list):
             raise DialectError("items is a list, which draft 2020-12 writes as prefixItems")
         if part.get("$recursiveRef", "#") != "#":
-            raise DialectError(f"$recursiveRef is {_show(part['$recursiveRef'])}, and it can only be '#'")
+            raise DialectError(f"$recursiveRef is {_show_value(part['$recursiveRef'])}, and it can only be '#'")
         for key in part.keys() & _SPANS.keys():
             first, last = _SPANS[key]
             if not _ORDER.index(first) <= _ORDER.index(self.draft) <= _ORDER.index(last):
@@ -186,43 +190,45 @@ class _Reading:
             full = urljoin(base, identifier) if not identifier.startswith("#") else base + identifier
             where, fragment = urldefrag(full)
             if where.partition("://")[2].startswith("json-schema.org/draft"):
-                raise DialectError(f"a part of it has the $id {_show(identifier)}, which is that of JSON Schema itself")
+                raise DialectError(
+                    f"a part of it has the $id {_show_value(identifier)}, which is that of JSON Schema itself"
+                )
             if fragment:
-                self._take(where, fragment, part)
+                self._note_address(where, fragment, part)
             elif part is not self.root or where:
-                self._take(where, "", part)
+                self._note_address(where, "", part)
                 self.resources[where] = part
                 base = where
         for key in ("$anchor", "$dynamicAnchor"):
             if isinstance(part.get(key), str) and not self.old:
-                self._take(base, part[key], part)
+                self._note_address(base, part[key], part)
         return base
 
-    def _take(self, where: str, fragment: str, part: dict[str, Any]) -> None:
+    def _note_address(self, where: str, fragment: str, part: dict[str, Any]) -> None:
         # As the validator compares addresses: for it http://a/b and HTTP://A:80/x/../b are one.
         name = (_normalise_address(where), unquote(fragment))
         if name in self.taken:
             raise DialectError(
-                f"two parts of it have the name {_show(f'{where}#{fragment}')}, and one would be ignored"
+                f"two parts of it have the name {_show_value(f'{where}#{fragment}')}, and one would be ignored"
             )
         self.taken[name] = part
 
-    def _follow(self, where: str, pointer: str) -> None:
+    def _follow_pointer(self, where: str, pointer: str) -> None:
         """Read what a pointer leads to as a schema, although no keyword may hold it."""
-        target, base = self._resolve(where, pointer)
+        target, base = self._resolve_pointer(where, pointer)
         if isinstance(target, dict):
             self.waiting.append((target, base))
 
-    def _resolve(self, where: str, pointer: str) -> tuple[Any, str]:
+    def _resolve_pointer(self, where: str, pointer: str) -> tuple[Any, str]:
         """Resolve a pointer, and return the schema there and the address that references in it start from.
 
-        The schema is ``None`` in JSON Schema itself, which needs no look.
+        The schema is ``None`` in JSON Schema itself, which needs no look. Raises ``DialectError``.
         """
         target: Any = self.resources.get(where)
         base = where
         if target is None:  # JSON Schema itself, or nothing: then the validator says so
             if not where.partition("://")[2].startswith("json-schema.org/draft"):
-                raise DialectError(f"a reference to {_show(f'{where}#{pointer}')} leads nowhere")
+                raise DialectError(f"a reference to {_show_value(f'{where}#{pointer}')} leads nowhere")
             return None, base
         for step in unquote(pointer).split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
@@ -231,7 +237,7 @@ class _Reading:
             elif isinstance(target, dict) and key in target:
                 target = target[key]
             else:
-                raise DialectError(f"a reference to {_show(f'{where}#{pointer}')} leads nowhere")
+                raise DialectError(f"a reference to {_show_value(f'{where}#{pointer}')} leads nowhere")
             if isinstance(target, dict) and isinstance(target.get("$id"), str) and not target["$id"].startswith("#"):
                 base = base if id(target) in self.bases else urldefrag(urljoin(base, target["$id"]))[0]
         return target, base
@@ -257,7 +263,7 @@ def _normalise_address(address: str) -> str:
     return f"{scheme.lower()}://{host}{normpath(slash + path)}"
 
 
-def _show(value: object) -> str:
+def _show_value(value: object) -> str:
     return repr(value)[:120]
 
 
@@ -310,7 +316,7 @@ def compile_schema(schema: Any, *, mask: str | None = None, validate_formats: bo
     """
     try:
         reading = _read_schema(schema)
-        validator = _compile(schema, mask, validate_formats)
+        validator = _compile_schema(schema, mask, validate_formats)
     except ValueError as error:
         if not isinstance(schema, dict) or "$schema" in schema or not _is_draft_7(schema, validate_formats):
             raise
@@ -323,13 +329,13 @@ def _is_draft_7(schema: dict[str, Any], validate_formats: bool | None) -> bool: 
     schema = {"$schema": DRAFT_7, **schema}
     try:
         check_dialect(schema)
-        _compile(schema, None, validate_formats)
+        _compile_schema(schema, None, validate_formats)
     except ValueError:
         return False
     return True
 
 
-def _compile(schema: Any, mask: str | None, validate_formats: bool | None) -> Any:  # noqa: FBT001 - as above
+def _compile_schema(schema: Any, mask: str | None, validate_formats: bool | None) -> Any:  # noqa: FBT001 - as above
     """Compile a schema so that nothing is fetched and no pattern takes longer than its text."""
     import jsonschema_rs
 

@@ -16,7 +16,7 @@ def is_this_machine(host: str) -> bool:
     What may be sent to this machine in clear text goes by this. Old spellings of an address, such as ``127.1``, do not
     count: not everybody reads them alike.
     """
-    return _read_name(_normalise(host)) is not None
+    return _read_name(_normalise_host(host)) is not None
 
 
 def resolve_loopback(host: str) -> str | None:
@@ -26,11 +26,11 @@ def resolve_loopback(host: str) -> str | None:
     of any width and case. ``app.localhost.`` is ``localhost``, which RFC 6761 keeps for this machine; some resolvers
     would ask another machine for it.
     """
-    name = _normalise(host)
+    name = _normalise_host(host)
     return _read_name(name) or _read_numbers(name)
 
 
-def _normalise(host: str) -> str:
+def _normalise_host(host: str) -> str:
     name = unicodedata.normalize("NFKC", host).replace("\u3002", ".").lower().removesuffix(".")
     return name[1:-1] if name.startswith("[") and name.endswith("]") else name
 

@@ -35,13 +35,17 @@ def is_same_model(requested: str, reported: str) -> bool:
         return True
     # A server may report a megabyte, and a new one each time: what is remembered stays small.
     longest = max(len(requested), len(reported))
-    return _compare(requested, reported) if longest <= LONGEST_NAME else _compare.__wrapped__(requested, reported)
+    return (
+        _is_same_name(requested, reported)
+        if longest <= LONGEST_NAME
+        else _is_same_name.__wrapped__(requested, reported)
+    )
 
 
 @lru_cache(maxsize=1024)
-def _compare(requested: str, reported: str) -> bool:
+def _is_same_name(requested: str, reported: str) -> bool:
     """Return whether two names are of one model: equal, or the reported one a snapshot of the requested one."""
-    requested_name, reported_name = _normalise(requested), _normalise(reported)
+    requested_name, reported_name = _normalise_name(requested), _normalise_name(reported)
     if requested_name == reported_name:
         return True
     base = requested_name.removesuffix(_LATEST)
@@ -51,7 +55,7 @@ def _compare(requested: str, reported: str) -> bool:
     return suffix in ("", _LATEST) or _is_snapshot(suffix)
 
 
-def _normalise(name: str) -> str:
+def _normalise_name(name: str) -> str:
     """Drop case and the folder in which Google's interfaces list models; no provider tells names apart by case."""
     return _FOLDER.sub("", name.strip().casefold(), count=1)
 

@@ -40,30 +40,30 @@ def to_plain(value: Any) -> Any:
         return value
     if find_excess(value) == "long":  # before anything is copied: an object held many times is written each time
         return _render_placeholder(value, f"more than {MOST_WRITTEN:,} characters")
-    return _copy(value, 0)
+    return _copy_plain(value, 0)
 
 
-def _copy(value: Any, depth: int) -> Any:
+def _copy_plain(value: Any, depth: int) -> Any:
     """Copy a value, and all that it holds, as plain data; ``depth`` values hold it."""
     kind = type(value)
     if kind in AS_IS or (kind is float and math.isfinite(value)):  # the quick way, for nearly everything
         return value
     if getattr(kind, "writes_flat", False) is True:  # a record whose ``to_dict`` gives plain data already
         return value.to_dict()
-    container = value if isinstance(value, _CONTAINERS) else _open(value)
+    container = value if isinstance(value, _CONTAINERS) else _open_level(value)
     if not isinstance(container, _CONTAINERS):  # a single value, which is plain now
         return container
     if depth >= MOST_DEPTH:  # in a value that holds itself there is always one more
         return _render_placeholder(value, f"nested more than {MOST_DEPTH} levels deep")
     if isinstance(container, dict | Mapping):
         return {
-            key if type(key) is str else str(key): child if type(child) in AS_IS else _copy(child, depth + 1)
+            key if type(key) is str else str(key): child if type(child) in AS_IS else _copy_plain(child, depth + 1)
             for key, child in container.items()
         }
-    return [child if type(child) in AS_IS else _copy(child, depth + 1) for child in container]
+    return [child if type(child) in AS_IS else _copy_plain(child, depth + 1) for child in container]
 
 
-def _open(value: Any) -> Any:
+def _open_level(value: Any) -> Any:
     """Convert one level of a value that is no container: an object to the mapping or list of what it holds.
 
     A single value becomes plain, and an object that cannot be taken apart a text that says so.

@@ -164,9 +164,9 @@ def read_record(kind: type[R], data: object) -> R:
 
 
 def read_any_record(kinds: Sequence[type[R]], data: object) -> R:
-    """Read a record of one of several classes, which its ``schema`` tells apart."""
+    """Read a record of one of several classes, which its ``schema`` tells apart. Raises ``UsageError``."""
     try:
-        return _read(kinds, data, "$", 0)
+        return _read_one_of(kinds, data, "$", 0)
     except _UnreadableError as error:
         names = " or ".join([kind.__name__ for kind in kinds])
         problem = clean(" ".join(str(error).split())[:300], keep_lines=False)
@@ -182,13 +182,13 @@ class _UnreadableError(Exception):
         super().__init__(problem.removesuffix(" - at `$`"))
 
 
-def _read(kinds: Sequence[type[R]], data: object, path: str, depth: int) -> R:
+def _read_one_of(kinds: Sequence[type[R]], data: object, path: str, depth: int) -> R:
     """Read a record of one of these classes: plain members by ``msgspec``, then records within it."""
     if not isinstance(data, Mapping):
         raise _UnreadableError(f"Expected `object`, got `{type(data).__name__}`", path)
     if depth > MOST_NESTED:
         raise _UnreadableError(f"records stand more than {MOST_NESTED} levels deep in each other", "$")
-    kind = _choose(kinds, data, path)
+    kind = _choose_class(kinds, data, path)
     reader = _make_reader(kind)
     plain = {name: value for name, value in data.items() if name not in reader.not_plain}
     try:
@@ -203,7 +203,7 @@ def _read(kinds: Sequence[type[R]], data: object, path: str, depth: int) -> R:
     return kind(**members)
 
 
-def _choose(kinds: Sequence[type[R]], data: Mapping[str, Any], path: str) -> type[R]:
+def _choose_class(kinds: Sequence[type[R]], data: Mapping[str, Any], path: str) -> type[R]:
     """Choose the class that the data's schema names. A class without a schema is only ever read alone."""
     if not hasattr(kinds[0], "schema"):
         return kinds[0]
@@ -303,7 +303,7 @@ def _find_nested_reader(hint: Any) -> _ReadNested | None:
     may_be_missing = types.NoneType in choices
 
     def read(value: Any, path: str, depth: int) -> object:
-        return None if value is None and may_be_missing else _read(kinds, value, path, depth)  # type: ignore[arg-type]
+        return None if value is None and may_be_missing else _read_one_of(kinds, value, path, depth)  # type: ignore[arg-type]
 
     return read
 

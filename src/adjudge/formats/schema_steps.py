@@ -67,7 +67,7 @@ class SchemaSteps:
             current, applied = stack.pop()
             place = places.get(applied)
             if place is None:
-                place = places[applied] = _Place(self._spread(applied), self._parts, self._numbers)
+                place = places[applied] = _Place(self._add_beside(applied), self._parts, self._numbers)
             steps, allowed = steps + place.steps, allowed + MOST_FOR_EACH
             if steps > allowed:
                 raise TooManyStepsError(
@@ -77,6 +77,7 @@ class SchemaSteps:
             stack += place.descend(current)
 
     def _find_number(self, part: Part) -> int:
+        """Find the number of a part; a new one gets the next."""
         number = self._numbers.setdefault(id(part), len(self._parts))
         if number == len(self._parts):
             self._parts.append(part)
@@ -94,7 +95,10 @@ class SchemaSteps:
                 self._find_number(inner)
 
     def _rank_parts(self) -> None:
-        """Order the parts so that each comes before what it applies at its place; no recursion, a chain may be long."""
+        """Order the parts so that each comes before what it applies at its place; no recursion, a chain may be long.
+
+        Raises ``TooManyStepsError``.
+        """
         open_parts, done = set[int](), list[int]()
         for first in range(len(self._parts)):
             stack = [first]
@@ -112,7 +116,7 @@ class SchemaSteps:
                     raise TooManyStepsError("parts of it lead to one another in a circle at the same place of a value")
                 stack += [inner for inner in self._beside[number] if inner not in self._ranks]
 
-    def _spread(self, applied: Applied) -> Counter[int]:
+    def _add_beside(self, applied: Applied) -> Counter[int]:
         """Add the parts that some parts apply at their own place; returns how often each is applied there."""
         counts = Counter(dict(applied))
         waiting = [(self._ranks[number], number) for number in counts]
@@ -129,7 +133,7 @@ class SchemaSteps:
         """Return whether no value can make it expensive, so that nothing has to be counted."""
         applied = self._roots
         for _ in range(_LEVELS):
-            counts = self._spread(applied)
+            counts = self._add_beside(applied)
             if counts.total() > _HARMLESS:
                 return False
             below = Counter[int]()
@@ -156,15 +160,17 @@ class _Place:
         children: list[tuple[Any, Applied]] = []
         value = value.value if isinstance(value, Enum) else value
         if isinstance(value, dict):
-            names = self._collect("names", None)
+            names = self._collect_applied("names", None)
             children += [(name, names) for name in value] if names else []
-            children += [(child, self._collect("property", key)) for key, child in value.items()]
+            children += [(child, self._collect_applied("property", key)) for key, child in value.items()]
         elif isinstance(value, list | tuple):
             longest = max((_count_positions(part) for part, _ in self._counts), default=0)
-            children += [(child, self._collect("item", min(index, longest))) for index, child in enumerate(value)]
+            children += [
+                (child, self._collect_applied("item", min(index, longest))) for index, child in enumerate(value)
+            ]
         return iter([(child, applied) for child, applied in children if applied])
 
-    def _collect(self, place_kind: str, key: Any) -> Applied:
+    def _collect_applied(self, place_kind: str, key: Any) -> Applied:
         applied = self._collected.get((place_kind, key))
         if applied is None:
             counts = Counter[int]()

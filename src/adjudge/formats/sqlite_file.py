@@ -91,7 +91,7 @@ class SqliteFile:
         """Open the file, and make its tables if it has none; raises ``AdjudgeError`` where it cannot be written."""
         with self._lock:
             if self._connection is None:
-                self._keep(self._connect("make", self._explain_change))
+                self._hold_connection(self._open_connection("make", self._explain_change))
         return self
 
     def has_tables(self) -> bool:
@@ -122,7 +122,7 @@ class SqliteFile:
         """Give the connection, which no other thread uses meanwhile; what SQLite raises is raised as it is."""
         with self._lock:
             if self._connection is None:
-                self._keep(self._connect(self._choose_mode(), self.explain_unreadable))
+                self._hold_connection(self._open_connection(self._choose_mode(), self.explain_unreadable))
             assert self._connection is not None  # noqa: S101 - for the type checker
             yield self._connection
 
@@ -145,7 +145,7 @@ class SqliteFile:
         On a connection of its own: a reader that is half-way must not stand in the way of a writer's commits.
         """
         try:
-            with closing(self._connect(self._choose_mode(), self.explain_unreadable)) as connection:
+            with closing(self._open_connection(self._choose_mode(), self.explain_unreadable)) as connection:
                 rows = connection.execute(query)
                 while page := rows.fetchmany(PAGE):
                     yield from page
@@ -196,18 +196,18 @@ class SqliteFile:
 
     def explain_unreadable(self, error: Exception) -> UsageError:
         """Make the error for a file that cannot be opened or read."""
-        return UsageError(self._fill(self.kind.unreadable, error))
+        return UsageError(self._fill_message(self.kind.unreadable, error))
 
     def explain_unwritable(self, error: Exception) -> AdjudgeError:
         """Make the error for a file that cannot be written."""
-        return AdjudgeError(self._fill(self.kind.unwritable, error))
+        return AdjudgeError(self._fill_message(self.kind.unwritable, error))
 
     def _explain_change(self, error: Exception) -> AdjudgeError:
         # A full disk and a lock that nobody frees say nothing against the file; anything else means it is damaged.
         operational = isinstance(error, sqlite3.OperationalError)
         return self.explain_unwritable(error) if operational else self.explain_unreadable(error)
 
-    def _fill(self, template: str, error: Exception | None = None) -> str:
+    def _fill_message(self, template: str, error: Exception | None = None) -> str:
         reason = "" if error is None else clean(str(error)[:200], keep_lines=False)
         return template.format(path=self.path, folder=self.path.parent, schema=self.kind.schema, why=reason)
 
@@ -232,21 +232,23 @@ class SqliteFile:
     def _choose_mode(self) -> Mode:
         return "read" if self.mode == "write" and not is_writable(self.path) else self.mode
 
-    def _keep(self, connection: sqlite3.Connection) -> None:
+    def _hold_connection(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._finalizer = weakref.finalize(self, connection.close)  # for a file that nobody closes
 
-    def _connect(self, mode: Mode, explain: Callable[[Exception], AdjudgeError]) -> sqlite3.Connection:
+    def _open_connection(self, mode: Mode, explain: Callable[[Exception], AdjudgeError]) -> sqlite3.Connection:
         if self.kind.check is not None:
             self.kind.check(self.path)
         try:
-            return open_sqlite(self.path, mode=mode, patience=self._open_wait, prepare=partial(self._prepare, mode))
+            return open_sqlite(
+                self.path, mode=mode, patience=self._open_wait, prepare=partial(self._prepare_connection, mode)
+            )
         except UsageError:  # of another schema; it is a ValueError, and so one of these
             raise
         except UNUSABLE as error:
             raise explain(error) from None
 
-    def _prepare(self, mode: Mode, connection: sqlite3.Connection) -> None:
+    def _prepare_connection(self, mode: Mode, connection: sqlite3.Connection) -> None:
         if mode == "make":
             self._make_tables(connection)
         self._check_schema(connection)
@@ -271,13 +273,13 @@ class SqliteFile:
         # First, and nothing else before it: a table or view of another making may be one that is never read to its end.
         made = list_statements(connection)
         row = None
-        if _fold(_ABOUT) in map(_fold, made.values()):
+        if _fold_blanks(_ABOUT) in map(_fold_blanks, made.values()):
             row = connection.execute("SELECT said FROM about WHERE name = 'schema'").fetchone()
         if row is None or row[0] != self.kind.schema:
-            raise UsageError(self._fill(self.kind.other_schema))
-        known = {_fold(statement) for statement in (_ABOUT, *self.kind.tables, *_BOOKKEEPING)}
+            raise UsageError(self._fill_message(self.kind.other_schema))
+        known = {_fold_blanks(statement) for statement in (_ABOUT, *self.kind.tables, *_BOOKKEEPING)}
         for name, statement in made.items():
-            if _fold(statement) not in known:
+            if _fold_blanks(statement) not in known:
                 error = ValueError(f"{name[:60]!r} in it is not as adjudge makes it")
                 raise self.explain_unreadable(error)
 
@@ -290,7 +292,7 @@ _BOOKKEEPING = (
 """Tables that SQLite makes itself, the last two when somebody has it analyse a file."""
 
 
-def _fold(statement: str) -> str:
+def _fold_blanks(statement: str) -> str:
     return " ".join(statement.split())
 
 

@@ -214,7 +214,7 @@ def summarise_records(records: list[Record], loose: Iterable[str] = ()) -> dict[
     """Summarise what records say together, and each of them; raises ``ValueError`` for more than are read."""
     if len(records) > MOST_RECORDS:
         raise ValueError(f"there are more than {MOST_RECORDS:,} records")
-    together = [_merge([record.value for record in group]) for group in _list_groups(records)]
+    together = [_merge_values([record.value for record in group]) for group in _list_groups(records)]
     texts = [text for record in records for text in _list_texts(record.value)]
     if len(texts) > 1:
         # As one word, and as words of their own: a log is shown a line an event, and a pattern may cross two of them.
@@ -259,12 +259,12 @@ def _find_number(value: Any) -> Hashable:
     return (*numbers, *inner)
 
 
-def _merge(values: list[Any], name: str = "") -> Any:
+def _merge_values(values: list[Any], name: str = "") -> Any:
     """Merge values into one in the shape of all, in which each text is the texts at its place, one after another."""
     merged: list[Any] = []
     if any(isinstance(value, str) for value in values):
         # With the numbers among them: a reader that writes them all out does not tell 4 from "4".
-        pieces = [_render(value) for value in values if isinstance(value, str | int | float)]
+        pieces = [_render_text(value) for value in values if isinstance(value, str | int | float)]
         merged.append("".join([key for key, _ in groupby(pieces)] if name in _PLUMBING else pieces))
     else:
         merged += dict.fromkeys(value for value in values if isinstance(value, int | float))
@@ -276,9 +276,9 @@ def _merge(values: list[Any], name: str = "") -> Any:
         for place, inner in enumerate(value) if isinstance(value, list) else ():
             lists.setdefault(_find_place(inner, place), []).append(inner)
     if maps:
-        merged.append({key: _merge(inner, key) for key, inner in maps.items()})
+        merged.append({key: _merge_values(inner, key) for key, inner in maps.items()})
     if lists:
-        merged.append([_merge(inner) for inner in lists.values()])
+        merged.append([_merge_values(inner) for inner in lists.values()])
     return merged[0] if len(merged) == 1 else merged or None
 
 
@@ -299,7 +299,7 @@ def _list_texts(value: Any, name: str = "") -> Iterator[str]:
         yield value
 
 
-def _render(value: Any) -> str:
+def _render_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 

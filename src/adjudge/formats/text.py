@@ -72,13 +72,13 @@ def quote(text: str, limit: int = QUOTED) -> str:
 
     Messages reach terminals, logs and the judge; an escape sequence or a direction mark in hostile content must not.
     """
-    escaped, cut = _escape(text, limit)
+    escaped, cut = _escape_unprintable(text, limit)
     return f'"{escaped}"' + ("…" if cut else "")
 
 
 def flatten(text: str, limit: int = 400) -> str:
     """Flatten somebody else's message to one line of at most ``limit`` characters, for use inside one of ours."""
-    escaped, cut = _escape(" ".join(text.split()), limit)
+    escaped, cut = _escape_unprintable(" ".join(text.split()), limit)
     return escaped + ("…" if cut else "")
 
 
@@ -140,7 +140,7 @@ def show(value: Any) -> str:
     return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
 
 
-def _escape(text: str, limit: int) -> tuple[str, bool]:
+def _escape_unprintable(text: str, limit: int) -> tuple[str, bool]:
     """Escape what cannot be printed, in at most ``limit`` characters, and return whether that cut the text off."""
     if len(text) <= limit and text.isprintable():
         return text, False

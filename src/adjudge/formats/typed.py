@@ -23,7 +23,7 @@ def prepare_type(kind: Any) -> None:
     import msgspec
 
     with _LOCK:
-        msgspec.json.Decoder(kind)
+        msgspec.json.Decoder(kind)  # builds the description
         _READY.add(kind)
 
 

@@ -58,7 +58,7 @@ def read_yaml(text: str, *, most: int = MAX_VALUES, few_words: bool = False) -> 
         lines = _list_lines(reader, node, most)
         return reader.construct_document(node), lines
     except yaml.YAMLError as error:
-        raise ValueError(_explain(error)) from None
+        raise ValueError(_explain_error(error)) from None
     except (RecursionError, OverflowError):
         raise ValueError("it holds a value that cannot be read") from None
     finally:
@@ -136,7 +136,7 @@ def _check_number(node: Any) -> None:
         raise ValueError(f"line {node.start_mark.line + 1}: {quoted} would be a number in base 60; put it in quotes")
 
 
-def _explain(error: Any) -> str:
+def _explain_error(error: Any) -> str:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
     if "nesting depth" in problem:

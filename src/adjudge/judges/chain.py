@@ -308,7 +308,7 @@ class _Run:
         late, and could turn one outcome into another.
         """
         for seat, seat_result in sorted(self.results.items()):
-            inner_run, judge = self.inner_runs.get(seat), self.chain.seats[seat][1]
+            inner_run, (_, judge) = self.inner_runs.get(seat), self.chain.seats[seat]
             if inner_run is not None:
                 await inner_run.notify_hooks(seat_result)
             elif is_ours(judge):
@@ -325,11 +325,11 @@ class _Run:
         except TimeoutError:
             if not limit.late:
                 raise
-            await self._stop("timeout", f"not finished within the chain's {self.chain.deadline:g} s")
+            await self._stop_seats("timeout", f"not finished within the chain's {self.chain.deadline:g} s")
             verdict = self._decide_late()
         finally:
             # Also on the way out of a cancellation: a caller that goes away leaves no call running and paid for.
-            await self._stop("cancelled", "the chain was settled without it")
+            await self._stop_seats("cancelled", "the chain was settled without it")
         return verdict
 
     async def _wait_for_objections(self, verdict: Verdict) -> None:
@@ -348,7 +348,8 @@ class _Run:
             early_result.set_result(self.make_result(verdict))
         # A hedged chain cuts its slower seats all the same; inner chains whose early result it has still wait for the
         # rest of theirs.
-        while any(self.chain.strategy != "hedged" or seat in self.results for seat in self.running.values()):
+        waits_for_all = self.chain.strategy != "hedged"
+        while any(waits_for_all or seat in self.results for seat in self.running.values()):
             await self._wait_for_answers(None)
 
     def _decide_late(self) -> Verdict:
@@ -357,7 +358,7 @@ class _Run:
             return self.verdict
         results = list(self.results.values())
         if self.chain.strategy in COUNTING:
-            return self._count(wait=False) or decide_unanswered(results)
+            return self._count_votes(wait=False) or decide_unanswered(results)
         return decide_unanswered(results, cascade=self.chain.strategy == "cascade")
 
     async def _ask_seats(self) -> Verdict:
@@ -371,22 +372,25 @@ class _Run:
         """Ask all seats at the same time and count their answers: consensus, majority and quorum."""
         chain = self.chain
         for seat in range(len(chain.seats)):
-            self._start(seat)
+            self._start_seat(seat)
         # A cascade asks how sure we are, which is the share of votes: it is known when everybody has voted. And a guard
         # has to know of every seat that would have said no.
         stop_early = chain.stop_early and not self.question.wants_confidence and not self.question.wants_everybody
         wait_for_reasons = self.question.wants_reasons and self.position.may_end_sequence
         wait = self.question.wants_objections or wait_for_reasons or not stop_early
-        while self.running and (self.verdict is None or not (stop_early or self._fails_at_once(self.verdict))):
+        while self.running:
+            may_stop = self.verdict is not None and (stop_early or self._fails_at_once(self.verdict))
+            if may_stop:
+                break
             await self._wait_for_answers(None)
-            self.verdict = self.verdict or self._count(wait=wait)
+            self.verdict = self.verdict or self._count_votes(wait=wait)
         return self.verdict or decide_unanswered(list(self.results.values()))
 
     def _fails_at_once(self, verdict: Verdict) -> bool:
         """Return whether this verdict is a failure that has to be handed on before a limit takes it."""
         return verdict.outcome == "failed" and self.question.wants_failure_at_once
 
-    def _count(self, *, wait: bool) -> Verdict | None:
+    def _count_votes(self, *, wait: bool) -> Verdict | None:
         results, seats, choices = list(self.results.values()), len(self.chain.seats), self.question.choices
         to_pass, to_fail = find_needed_votes(self.chain.strategy, seats, self.chain.quorum)
         if choices:
@@ -397,7 +401,7 @@ class _Run:
         """Ask one seat after the other: fallback and cascade."""
         chain = self.chain
         for seat in range(len(chain.seats)):
-            self._start(seat)
+            self._start_seat(seat)
             while seat not in self.results:  # an earlier one that has decided may still wait for the rest of its seats
                 await self._wait_for_answers(None)
             result = self.results[seat]
@@ -422,8 +426,9 @@ class _Run:
         ended = False
         while self.verdict is None or not (chain.stop_early or ended):
             following = len(self.started)
-            if following < seats and (following == 0 or following - 1 in self.results or clock() >= late_at):
-                self._start(following)
+            is_due = following == 0 or following - 1 in self.results or clock() >= late_at
+            if following < seats and is_due:
+                self._start_seat(following)
                 late_at = clock() + (chain.hedge_after or 0.0)
             if not self.running:
                 break
@@ -458,10 +463,11 @@ class _Run:
             self.results[seat] = future.result()
         return seat
 
-    def _start(self, seat: int) -> None:
+    def _start_seat(self, seat: int) -> None:
         self.started[seat] = time.perf_counter()
         early_result: _EarlyResult | None = None
-        if self.question.wants_objections and isinstance(self.chain.seats[seat][1], JudgeChain):
+        _, judge = self.chain.seats[seat]
+        if self.question.wants_objections and isinstance(judge, JudgeChain):
             early_result = asyncio.get_running_loop().create_future()
             self.early_results[early_result] = seat
         # A bare task: the chain waits for the first seat to answer, and then for those it cancelled.
@@ -554,7 +560,7 @@ class _Run:
             usage=add_usage(results),
         )
 
-    async def _stop(self, because: Reason, detail: str) -> None:
+    async def _stop_seats(self, because: Reason, detail: str) -> None:
         """Cancel what still runs and wait until it is gone: its connection closed, its thread let go."""
         running, self.running = self.running, {}
         # What had answered by now counts; what answers only because it was told to stop is late.
@@ -586,7 +592,7 @@ class _Run:
 
     def _make_answer(self, verdict: Verdict, results: Sequence[JudgeResult], *, opened: bool) -> Answer:
         """Make the chain's answer of a verdict, with the parts of the seat that is shown; ``opened`` by fail_open."""
-        detail, shown = _explain(self.chain, verdict, results, opened=opened), verdict.seat
+        detail, shown = _explain_verdict(self.chain, verdict, results, opened=opened), verdict.seat
         confidence = self._find_confidence(verdict, results)
         if shown is None:
             return Answer(
@@ -680,7 +686,8 @@ def _find_problem(result: object, question: Question) -> str:
     if result.passed and result.decided_by == "policy":
         return "a policy inside the seat let it pass; fail_open belongs to the outermost chain"
     names_choice = isinstance(result.value, str) and result.value in question.choices
-    if question.choices and not (result.undecided_because or (result.passed and names_choice)):
+    is_choice = result.undecided_because or (result.passed and names_choice)
+    if question.choices and not is_choice:
         return f"a comparison is answered by passed with {', '.join(question.choices)} as the value, or by undecided"
     if result.question is not None and result.question != question.digest:
         return "the judge returned its answer to another question"
@@ -748,7 +755,7 @@ def _describe_earlier(seat: JudgeResult, results: Sequence[JudgeResult]) -> str:
     return f"{seat.judge} decided after {reasons}" if reasons else ""
 
 
-def _explain(chain: JudgeChain, verdict: Verdict, results: Sequence[JudgeResult], *, opened: bool) -> str:
+def _explain_verdict(chain: JudgeChain, verdict: Verdict, results: Sequence[JudgeResult], *, opened: bool) -> str:
     if verdict.seat is not None:
         earlier = _describe_earlier(verdict.seat, results) if chain.strategy in _SEQUENTIAL else ""
         return "; ".join([sentence for sentence in (earlier, verdict.seat.detail) if sentence])

@@ -132,7 +132,8 @@ def count_choices(
     able_to_win = [choice for choice in choices if counts[choice] + open_seats >= to_win]
     if len(winners) == 1 and able_to_win == winners:
         return Verdict(outcome="passed", seat=[vote for vote in votes if vote.value == winners[0]][to_win - 1])
-    if open_seats == 0 or (not wait and (not able_to_win or len(winners) > 1)):
+    nobody_can_win = not able_to_win or len(winners) > 1
+    if open_seats == 0 or (nobody_can_win and not wait):
         return Verdict(outcome="undecided", because=find_reason(results) or "split")
     return None
 
@@ -311,12 +312,14 @@ def _read_escalation(value: Any, seats: Sequence[object]) -> tuple[float | SeatR
             f"escalate_below has {len(bounds)} numbers; give one, or one per judge but the last ({len(seats) - 1})",
             argument="escalate_below",
         )
-    if not several and not bounds:  # a single seat is the last one; the value is checked all the same
+    if not several and not bounds:
+        # A single seat is the last one, which needs no bound; the value is checked all the same.
         _read_bound(value, None)
     return tuple(_read_bound(bound, seat) for bound, seat in zip(bounds, seats, strict=False))
 
 
 def _read_bound(bound: Any, seat: object) -> float | SeatRelease:
+    """Read the bound of a seat; raises ``UsageError`` for what is none."""
     if isinstance(bound, SeatRelease):
         return bound
     if hasattr(bound, "limit_seat"):

@@ -246,7 +246,7 @@ async def compare(
         metadata: Copied to the result, never sent to a model; ``case`` also selects recorded replies.
     """
     _check_about(unknown)
-    return await _compare(
+    return await _compare_opened(
         a,
         b,
         find_judge(judge),
@@ -265,7 +265,7 @@ async def compare(
     )
 
 
-async def _compare(
+async def _compare_opened(
     a: object,
     b: object,
     judge: Judge | JudgeChain,
@@ -324,14 +324,17 @@ async def compare_case(
 async def compare_case_as(
     call: Call, case: Case, judge: Source, rubric: RubricSource | None, options: CompareOptions
 ) -> PairResult:
-    """Compare as ``compare_case`` does, under the terms of whoever makes the call, such as a run."""
+    """Compare as ``compare_case`` does, under the terms of whoever makes the call, such as a run.
+
+    Raises ``UsageError``.
+    """
     content = case.content
     if not isinstance(content, Mapping) or set(content) != {"a", "b"}:
         raise UsageError(f'the case {case.id[:80]!r} is not a pair; its content must be {{"a": ..., "b": ...}}')
     check_pair_case(case)
     case_rubric, merged = merge_case(case, rubric, options)
     arguments: Any = {name: value for name, value in merged.items() if name != "threshold"}
-    return await _compare(content["a"], content["b"], find_judge(judge), case_rubric, call, **arguments)
+    return await _compare_opened(content["a"], content["b"], find_judge(judge), case_rubric, call, **arguments)
 
 
 def check_pair_case(case: Case) -> None:

@@ -101,7 +101,10 @@ def rebuild_judge(described: Mapping[str, Any], make_model: MakeModel) -> Any:
 
 
 def _rebuild_seat(described: Mapping[str, Any], make_model: MakeModel, seen: Counter[str]) -> Any:
-    """Rebuild a judge or chain; ``seen`` counts the models of each name, so that each is made by its number."""
+    """Rebuild a judge or chain; ``seen`` counts the models of each name, so that each is made by its number.
+
+    Raises ``UsageError``.
+    """
     if described["kind"] == "chain":
         # Each seat is given the name it had, so that it is known again among the results.
         seats = [_rebuild_seat(seat, make_model, seen) for seat in described["seats"]]

@@ -1,6 +1,9 @@
 """The part that judges and chains share: building a question from a call, and asking it.
 
 ``evaluate``, its sync door and ``evaluate_many`` are written once, over ``ask``.
+
+What the scores of a reply come to is decided in ``question/score.py`` (``decide``), and what failed rules come to, in
+``decide_by_rules``.
 """
 
 from __future__ import annotations
@@ -151,7 +154,10 @@ async def prepare(
 
 
 def make_prompt(prompt: str) -> Question:
-    """Make a question of a ready-made yes/no prompt: sent as it is, answered by ``safe``, ``passed`` or ``allowed``."""
+    """Make a question of a ready-made yes/no prompt: sent as it is, answered by ``safe``, ``passed`` or ``allowed``.
+
+    Raises ``UsageError``.
+    """
     if not isinstance(prompt, str) or not prompt.strip():
         raise UsageError(
             f"a ready-made prompt must be a text that is not empty, got {type(prompt).__name__}", argument="prompt"

@@ -91,13 +91,13 @@ async def improve(
         past_rounds.append(Round(content=content, result=result))
         if result.outcome != "failed" or len(past_rounds) == rounds:
             return Improvement(rounds=tuple(past_rounds))
-        content = await _rewrite(rewrite, content, result)
+        content = await _call_rewrite(rewrite, content, result)
 
 
 improve_sync = make_sync(improve)
 
 
-async def _rewrite(rewrite: Callable[[Any, JudgeResult], Any], content: object, result: JudgeResult) -> Any:
+async def _call_rewrite(rewrite: Callable[[Any, JudgeResult], Any], content: object, result: JudgeResult) -> Any:
     if inspect.iscoroutinefunction(rewrite):
         return await rewrite(content, result)
     rewritten = await asyncio.to_thread(rewrite, content, result)

@@ -303,7 +303,7 @@ class _Call:
         """Ask, read, and ask once more when the reply could not be read."""
         if self.judge.redact is not None:
             try:
-                self.question = await _redact(self.judge.redact, self.question)
+                self.question = await _redact_parts(self.judge.redact, self.question)
                 self.judge.check(self.question)  # it may have become too long
             except AdjudgeError as error:
                 return make_undecided("error", str(error), self.question)
@@ -341,9 +341,9 @@ class _Call:
             reply, self.question, token=token, style=style, scoring=self.judge.scoring, function=self.function
         )
         self.text_after += answer.text_after
-        return self._advise(answer, reply, token)
+        return self._add_advice(answer, reply, token)
 
-    def _advise(self, answer: Answer, reply: Reply, token: str | None) -> Answer:
+    def _add_advice(self, answer: Answer, reply: Reply, token: str | None) -> Answer:
         """Add to the answer what may help where the reply has no token at all.
 
         Going without helps where the reply could be read without it: an object, alone or behind prose. Not where it has
@@ -354,7 +354,7 @@ class _Call:
             return answer
         remedies = []
         with suppress(ReplyError):
-            read_object(text, None)
+            read_object(text, None)  # raises unless the reply could be read without a token
             remedies.append("for a model that never copies it: --no-token (token=False in Python)")
         if isinstance(self.model, FunctionModel):
             remedies.append(f"{self.model.name} was given the prompt; to judge in code, {self.model.in_code}")
@@ -393,9 +393,7 @@ class _Call:
         """Make the answer when the model raised."""
         if isinstance(error, ReplyError):
             return make_undecided(error.because, error.detail, self.question)
-        detail = describe_error(error)
-        if isinstance(error, ModelError):
-            detail = detail.partition(": ")[2]
+        detail = str(error) if isinstance(error, ModelError) else describe_error(error)
         return make_undecided("error", detail, self.question)
 
     def conclude(self, answer: Answer, duration_ms: float) -> JudgeResult:
@@ -412,8 +410,11 @@ class _Call:
         )
 
 
-async def _redact(redact: Callable[[str], Any], question: Question) -> Question:
-    """Redact every piece of a question's data, and leave its digests: it is still that question."""
+async def _redact_parts(redact: Callable[[str], Any], question: Question) -> Question:
+    """Redact every piece of a question's data, and leave its digests: it is still that question.
+
+    Raises ``AdjudgeError``.
+    """
     parts: list[Part] = []
     for part in question.parts:
         redacted, error = await call_safely(redact, part.text)

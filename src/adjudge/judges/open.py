@@ -107,7 +107,10 @@ judge_sync = make_sync(judge)
 
 
 def find_judge(source: JudgeLike | ModelSource | None) -> Judge | JudgeChain:
-    """Return the judge or chain of a call; without one, the model that ``ADJUDGE_JUDGE`` names."""
+    """Return the judge or chain of a call; without one, the model that ``ADJUDGE_JUDGE`` names.
+
+    Raises ``UsageError``.
+    """
     judge_source = os.environ.get("ADJUDGE_JUDGE", "") if source is None or source == "" else source
     if judge_source == "":
         raise UsageError(

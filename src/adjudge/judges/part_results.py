@@ -61,7 +61,7 @@ def _add_up(question: Question, posed: Sequence[Question], results: Sequence[Jud
     )
     reason = find_gravest([result.undecided_because for result in results if result.undecided_because is not None])
     if reason is None:
-        return _decide(question, total, graded, results)
+        return _decide_by_lowest(question, total, graded, results)
     at = next(place for place, result in enumerate(results) if result.undecided_because == reason)
     where = f"{posed[at].part_label}: " if posed[at].part else ""
     return replace(
@@ -76,7 +76,7 @@ def _add_up(question: Question, posed: Sequence[Question], results: Sequence[Jud
     )
 
 
-def _decide(
+def _decide_by_lowest(
     question: Question,
     total: JudgeResult,
     graded: Sequence[tuple[Question, CriterionResult]],

@@ -1,4 +1,7 @@
-"""The cases and their order, brought into a file of labels: that of the run's plan, else a random one."""
+"""The cases and their order, brought into a file of labels: that of the run's plan, else a random one.
+
+The place of a case in the random order is computed in ``store.py`` (``find_position``).
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,19 @@ def update_cases(store: LabelStore, source: LabelSource, *, seed: int | None) ->
     """
     planned_order = load_order(source.folder)
     with store.change():
-        chosen = _choose_seed(store, seed)
+        chosen_seed = _open_seed(store, seed)
         contents = source.find_contents(store)
         changed = source.has_changed(store) or store.find_contents() != contents
         plan_digest = "" if planned_order is None else planned_order.digest
         if not changed and (store.find_fact("plan") or "") == plan_digest:
             return
-        followed_plan = _keep_problem(store, source, planned_order, contents)
+        followed_plan = _choose_plan(store, source, planned_order, contents)
         if changed or followed_plan is None:
             store.clear_order()
             case_rows = source.list_cases()
-            store.add_cases((name, subject, find_position(chosen, name), body) for name, subject, body in case_rows)
+            store.add_cases(
+                (name, subject, find_position(chosen_seed, name), body) for name, subject, body in case_rows
+            )
             source.remember(store)
             store.keep_fact("groups", str(source.count_groups()))
             contents = source.find_contents(store)
@@ -50,10 +55,10 @@ def read_sizes(store: LabelStore) -> Mapping[str, int]:
     return json.loads(store.find_fact("sizes") or "{}")
 
 
-def _keep_problem(
+def _choose_plan(
     store: LabelStore, source: LabelSource, planned: PlannedOrder | None, contents: ContentSet | None
 ) -> PlannedOrder | None:
-    """The plan, if it is followed; why it is not is kept."""
+    """Return the plan, if it is followed; else note in the file why it is not, and return ``None``."""
     problem = None
     if planned is not None and planned.contents is not None:
         problem = source.find_plan_problem(planned.contents, contents)
@@ -71,7 +76,11 @@ def _set_order(store: LabelStore, planned: PlannedOrder) -> None:
             )
 
 
-def _choose_seed(store: LabelStore, seed: int | None) -> int:
+def _open_seed(store: LabelStore, seed: int | None) -> int:
+    """Return the seed that the labels were begun with; begin them with this one, or a new one, and keep it.
+
+    Raises ``UsageError`` for another seed than the file has.
+    """
     recorded_seed = store.find_fact("seed")
     if recorded_seed is not None and seed is not None and recorded_seed != str(seed):
         raise UsageError(

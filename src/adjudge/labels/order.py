@@ -1,6 +1,9 @@
-"""The order in which cases are labelled: that of the run's plan, else a random one over all cases.
+"""The order of a run's plan, read from its file, and the order in which labels of it count.
 
-Either way the labels are a sample whose probabilities are known, so that they speak for the cases nobody looked at.
+Either order of labelling, the plan's or the random one over all cases, makes the labels a sample whose probabilities
+are known, so that they speak for the cases nobody looked at. Which of the two is followed is decided in ``intake.py``
+(``update_cases``), a case's place in the random one in ``store.py`` (``find_position``), and which cases a plan draws
+in ``plan.py``.
 """
 
 from __future__ import annotations

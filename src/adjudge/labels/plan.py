@@ -4,6 +4,8 @@ A plan is drawn from the run alone. The cases are grouped by what is known witho
 the votes of its seats, the score), some of each group are drawn for the pilot, and once these are labelled, the rest is
 drawn where people disagree most. It is kept in the run's folder with its seed, so that anybody can draw it again, and
 each case has the probability with which it was drawn.
+
+How many labels each group gets is decided in ``trust/strata.py`` (``allocate_pilot``, ``allocate_labels``).
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from adjudge.dataset.contents import ContentSet, ContentTally, digest_content
 from adjudge.dataset.label import Label, LabelDesign
@@ -484,7 +486,7 @@ STEP = 60
 
 
 def _draw_phase(plan: LabelPlan, signals: Sequence[_Signals], kind: PhaseKind, labels: Sequence[int]) -> LabelPlan:
-    """Add a phase with so many more cases of each stratum to a plan."""
+    """Add a phase with so many more cases of each stratum to a plan. Raises ``UsageError``."""
     drawn_before = {case_signals.case for case_signals in plan.order}
     heaps: list[list[tuple[int, str, str]]] = [[] for _ in plan.strata]
     for case_signals in signals:
@@ -717,7 +719,7 @@ def _make_strata(signals: Sequence[_Signals], expect: float) -> tuple[PlanStratu
         strata[smallest] = replace(strata[smallest], size=strata[smallest].size + undecided, undecided=True)
     elif undecided:
         strata.append(PlanStratum(name="", about="undecided", size=undecided, undecided=True, expected=0.5))
-    verdicts = [stratum.about.partition(",")[0] for stratum in strata]
+    verdicts = [read_verdict(stratum) for stratum in strata]
     return tuple(
         stratum if verdicts.count(verdict) > 1 else replace(stratum, about=verdict)
         for verdict, stratum in zip(verdicts, strata, strict=True)
@@ -729,12 +731,18 @@ def _make_stratum(group: Sequence[_Signals], expect: float) -> PlanStratum:
     share, scores = passed / len(group), [case_signals.score for case_signals in group]
     verdict = "passed" if share == 1 else "failed" if share == 0 else MIXED
     expected = share * expect + (1 - share) * (1 - expect)
+    # ``read_verdict`` reads the verdict back.
     about = ", ".join((verdict, *_describe_signals(group)))
     return PlanStratum(name="", about=about, size=len(group), low=min(scores), high=max(scores), expected=expected)
 
 
 MIXED = "mixed"
 """The verdict of a stratum with passed and failed cases, too few of one of them for a stratum of their own."""
+
+
+def read_verdict(stratum: PlanStratum) -> str:
+    """Read the verdict of a stratum's cases, with which ``about`` begins; empty in a plan of an earlier version."""
+    return stratum.about.partition(",")[0]
 
 
 def _describe_signals(group: Sequence[_Signals]) -> Iterator[str]:
@@ -911,16 +919,29 @@ def _was_before(truth: Truth, plan: LabelPlan) -> bool:
     return all(label.at is not None and label.at < plan.at for label in labels)
 
 
+class _StratumCounts(NamedTuple):
+    """The cases of each stratum whose labels count."""
+
+    labelled: tuple[int, ...]
+    good: tuple[int, ...]
+    unsure: tuple[int, ...]
+    """Cases that are neither good nor bad, as people could not tell or do not agree."""
+
+
 def _count_by_stratum(
     plan: LabelPlan, cases: Iterable[PlannedCase], values: Mapping[str, bool | None]
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+) -> _StratumCounts:
     """Count the labelled, good and open cases of each stratum."""
     counts: Counter[tuple[str, bool | None]] = Counter(
         (planned_case.stratum, values[planned_case.case]) for planned_case in cases if planned_case.case in values
     )
     names = [stratum.name for stratum in plan.strata]
     labelled = tuple(sum(counts[name, value] for value in (True, False, None)) for name in names)
-    return labelled, tuple(counts[name, True] for name in names), tuple(counts[name, None] for name in names)
+    return _StratumCounts(
+        labelled=labelled,
+        good=tuple(counts[name, True] for name in names),
+        unsure=tuple(counts[name, None] for name in names),
+    )
 
 
 def _find_planned(plan: LabelPlan, values: Mapping[str, bool | None]) -> tuple[PlannedCase, ...] | None:
@@ -961,7 +982,7 @@ def _find_time(truth: Truth, per_case: int) -> datetime | None:
 
 
 def _read_truth(plan: LabelPlan, truth: Truth) -> bool | None:
-    """Read the truth of a case that counts: of a pair, whether the first is preferred."""
+    """Read the truth of a case that counts: of a pair, whether the first is preferred. Raises ``UsageError``."""
     if truth.heap in {"cannot_tell", "unresolved"}:
         return None
     if plan.pairs:
@@ -1028,7 +1049,10 @@ def write_plan(plan: LabelPlan, folder: str | os.PathLike[str]) -> Path:
 
 
 def _replace_plan(plan: LabelPlan, fresh: Path, path: Path) -> None:
-    """Give the file its name; a plan that is there stays, unless it is the one that was continued."""
+    """Give the file its name; a plan that is there stays, unless it is the one that was continued.
+
+    Raises ``UsageError``.
+    """
     # A lock file, because to look and then to replace would let a second plan in between.
     with _hold_lock(path.parent / LOCK_FILE):
         if os.path.lexists(path):
@@ -1043,7 +1067,7 @@ def _replace_plan(plan: LabelPlan, fresh: Path, path: Path) -> None:
 
 @contextmanager
 def _hold_lock(path: Path) -> Iterator[None]:
-    """Hold a lock that one process at a time has; it goes with the process."""
+    """Hold a lock that one process at a time has; it goes with the process. Raises ``UsageError``."""
     try:
         lock = open_sqlite(path, mode="make", prepare=lambda opened: opened.execute("BEGIN EXCLUSIVE"))
     except UNUSABLE as error:

@@ -1,4 +1,8 @@
-"""The queue of labelling: who gets which case next, and what became of it. A terminal and a web page both use it."""
+"""The queue of labelling: who gets which case next, and what became of it. A terminal and a web page both use it.
+
+The case that comes next is found in ``store.py`` (``find_next``); the order of all cases is set in ``intake.py``, and
+what the labels of a case come to is decided in ``truth.py``.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ from adjudge.labels.agreement import LabelAgreement, compute_label_agreement
 from adjudge.labels.intake import read_sizes, update_cases
 from adjudge.labels.order import PlannedOrder, load_order, order_complete
 from adjudge.labels.source import LabelSource, SourceCase, open_source
-from adjudge.labels.store import RANDOM_ORDER, Event, LabelMode, LabelStore, find_position, write_place
+from adjudge.labels.store import RANDOM_ORDER, Event, LabelMode, LabelStore, OrderPlace, find_position
 from adjudge.labels.task import LabelDraws, LabelImport, LabelProgress, LabelTask, UndoneAnswer
 from adjudge.labels.truth import Truth, find_truths
 from adjudge.rubric.file import load_rubric
@@ -198,7 +202,7 @@ class LabelQueue:
         rater = read_name(rater, "rater")
         session = session or self._session
         with self._store.change():
-            source_case = self._read(case)
+            source_case = self._read_source_case(case)
             _check_subject(source_case, subject)
             self._check_criterion(source_case, criterion)
             label = self._make_label(source_case, rater, value, criterion, comment)
@@ -214,16 +218,16 @@ class LabelQueue:
     def skip(self, rater: str, case: str, *, session: str | None = None) -> None:
         """Put a case off: it comes again when ``next`` is asked for what was skipped."""
         rater = read_name(rater, "rater")
-        self._skip(rater, case, session or self._session, self._mode)
+        self._skip_case(rater, case, session or self._session, self._mode)
 
     def undo(self, rater: str, *, session: str | None = None) -> UndoneAnswer | None:
         """Take back the rater's last answer or skip, and hand the case to them again; ``None`` if there is none.
 
         What was done in this session goes first. The answer stays in the file with a mark that takes it back.
         """
-        return self._undo(read_name(rater, "rater"), session or self._session, self._mode)
+        return self._undo_last(read_name(rater, "rater"), session or self._session, self._mode)
 
-    def _undo(self, rater: str, session: str, mode: LabelMode) -> UndoneAnswer | None:
+    def _undo_last(self, rater: str, session: str, mode: LabelMode) -> UndoneAnswer | None:
         with self._store.change():
             last = self._store.find_last(rater, session, mode)
             if last is None:
@@ -248,7 +252,7 @@ class LabelQueue:
         """
         rater = read_name(rater, "rater")
         with self._store.change():
-            source_case = self._read(case)
+            source_case = self._read_source_case(case)
             answered = any(label.kind == "person" for _, label in self._store.list_answers(case, rater))
             if not answered or self._list_open(source_case, rater):
                 raise UsageError(f"{show(rater)} has not labelled the case {show(case)}; label it first")
@@ -303,7 +307,7 @@ class LabelQueue:
 
     def read_parts(self, rater: str, case: str) -> tuple[tuple[str, str], ...]:
         """The texts of a case as this rater is shown them, as ``LabelTask.parts`` has them."""
-        source_case = self._read(case)
+        source_case = self._read_source_case(case)
         until = datetime.now(UTC).timestamp()
         return self._make_task(source_case, read_name(rater, "rater"), None, until, blind=True).parts
 
@@ -324,7 +328,7 @@ class LabelQueue:
         _check_comment(text)
         session = session or self._session
         with self._store.change():
-            self._check_criterion(self._read(case), criterion)
+            self._check_criterion(self._read_source_case(case), criterion)
             mode, at = self._mode, self._store.find_time()
             self._store.add(
                 Event(action="comment", rater=rater, session=session, case=case, mode=mode, criterion=criterion,
@@ -400,7 +404,7 @@ class LabelQueue:
                 was_skipped = self._store.has_skipped(truth.case, rater, session, "adjudicate")
                 if truth.case in leased or (was_skipped and not is_chosen(truth)):
                     continue
-                source_case = self._read(truth.case)
+                source_case = self._read_source_case(truth.case)
                 self._store.mark_seen([truth.case], rater, "labels")
                 asked = _find_named_criterion(source_case, truth.criterion)
                 until = self._store.take_lease(truth.case, rater, session, "adjudicate", self._seconds)
@@ -426,7 +430,7 @@ class LabelQueue:
         rater = read_name(rater, "rater")
         session = session or self._session
         with self._store.change():
-            source_case = self._read(case)
+            source_case = self._read_source_case(case)
             _check_subject(source_case, subject)
             if not self._has_people(case, criterion):
                 clause = "" if criterion is None else f" for {show(criterion)}"
@@ -444,12 +448,12 @@ class LabelQueue:
 
     def undo_difference(self, rater: str, *, session: str | None = None) -> UndoneAnswer | None:
         """Take back how the rater last settled a difference, or that they left it open; ``None`` if there is none."""
-        return self._undo(read_name(rater, "rater"), session or self._session, "adjudicate")
+        return self._undo_last(read_name(rater, "rater"), session or self._session, "adjudicate")
 
     def skip_difference(self, rater: str, case: str, *, session: str | None = None) -> None:
         """Leave a difference open; ``next_difference`` does not hand it out again in this session."""
         rater = read_name(rater, "rater")
-        self._skip(rater, case, session or self._session, "adjudicate")
+        self._skip_case(rater, case, session or self._session, "adjudicate")
 
     # ---------------------------------------------------------------- in and out
 
@@ -482,7 +486,7 @@ class LabelQueue:
                     elsewhere[label.case] = None
                 elif label.subject not in (None, self._source.find_subject(label.case, self._store)):
                     other_contents[label.case] = None
-                elif not self._import(label, session, at):
+                elif not self._add_imported(label, session, at):
                     known += 1
                 else:
                     added += 1
@@ -591,7 +595,7 @@ class LabelQueue:
 
     # ---------------------------------------------------------------- within
 
-    def _read(self, case: str) -> SourceCase:
+    def _read_source_case(self, case: str) -> SourceCase:
         if not isinstance(case, str) or not self._store.knows(case):
             raise UsageError(f"{self.path} has no case {show(case)}; label a case that `next` hands out")
         return self._source.read(case, self._store)
@@ -660,14 +664,14 @@ class LabelQueue:
             return design
         return replace(design, size=size, contents=contents.digest, cases=contents.cases)
 
-    def _find_place(self, case: str, rater: str) -> str | None:
+    def _find_place(self, case: str, rater: str) -> OrderPlace | None:
         """Find where the random order over all contents came to a case that it handed to this rater."""
         drawn, contents = self._store.find_drawn(case), self._store.find_contents()
         if drawn is None or drawn.stratum is not None or contents is None:
             return None
         # Only a case that came up by itself, and since these contents are there: one that somebody picked is no draw.
         is_handed_out = self._store.was_seen(case, rater, _name_draw(contents))
-        return write_place(contents, drawn.position) if is_handed_out else None
+        return OrderPlace(contents=contents, place=drawn.position) if is_handed_out else None
 
     def _choose_order(self, source_case: SourceCase, rater: str) -> LabelOrder | None:
         """Choose the order in which a rater sees a pair: by chance, and the same whenever they see it again."""
@@ -676,7 +680,9 @@ class LabelQueue:
         text = f"{self._store.find_fact('seed')}:{rater}:{source_case.case.id}"
         return "ba" if sha256(text.encode(errors="surrogatepass")).digest()[0] & 1 else "ab"
 
-    def _add_label(self, label: Label, session: str, mode: LabelMode, *, done: bool, drawn: str | None = None) -> None:
+    def _add_label(
+        self, label: Label, session: str, mode: LabelMode, *, done: bool, drawn: OrderPlace | None = None
+    ) -> None:
         event = Event(
             action="label", rater=label.rater, session=session, case=label.case, mode=mode, criterion=label.criterion,
             label=label, done=done, drawn=drawn,
@@ -684,7 +690,7 @@ class LabelQueue:
         at = label.at or self._store.find_time()
         self._store.add(event, at=at)
 
-    def _import(self, label: Label, session: str, at: datetime) -> bool:
+    def _add_imported(self, label: Label, session: str, at: datetime) -> bool:
         """Keep a label from elsewhere; return whether it is a new one."""
         whole = label.criterion is None
         mode: LabelMode = "adjudicate" if label.kind == "adjudication" else "whole" if whole else "criteria"
@@ -706,9 +712,9 @@ class LabelQueue:
         self._store.add(event, at=self._store.find_time())
         self._store.free_leases(session, case)
 
-    def _skip(self, rater: str, case: str, session: str, mode: LabelMode) -> None:
+    def _skip_case(self, rater: str, case: str, session: str, mode: LabelMode) -> None:
         with self._store.change():
-            self._read(case)
+            self._read_source_case(case)
             event = Event(action="skip", rater=rater, session=session, case=case, mode=mode)
             self._store.add(event, at=self._store.find_time())
             self._store.free_leases(session, case)

@@ -129,7 +129,7 @@ class RunCases:
         store.keep_fact("cases", str(self._run.store.count_cases()))
 
     def read(self, name: str, store: LabelStore) -> SourceCase:
-        """A case of the run, with the rubric that it was judged by and its results."""
+        """A case of the run, with the rubric that it was judged by and its results. Raises ``UsageError``."""
         del store
         items = self._run.read_case(name)
         if not items:
@@ -168,7 +168,7 @@ class RunCases:
         return self._run.store.count_groups()
 
     def count_verdicts(self) -> Mapping[str, int]:
-        """Count the cases of each outcome; empty for a run of pairs."""
+        """Count the cases of each outcome; empty for a run of pairs. What a finished run has is counted once."""
         if self._verdicts is None or self._run.status != "finished":
             # A rate is shown after every label, and counting takes a second where a run has a million cases.
             self._verdicts = {} if self._run.compares else self._run.store.count_first()
@@ -204,7 +204,10 @@ class DatasetCases:
         return self._digest is None or store.find_fact("data") != self._digest
 
     def list_cases(self) -> Iterator[tuple[str, str, bytes | None]]:
-        """Id, digest and body of each case; the digest leaves labels out, so that a relabelled case is the same."""
+        """Id, digest and body of each case; the digest leaves labels out, so that a relabelled case is the same.
+
+        Their groups and contents are counted on the way, for ``count_groups`` and ``find_contents``.
+        """
         self._groups.clear()
         contents = ContentTally()
         for case in self._dataset:
@@ -223,7 +226,7 @@ class DatasetCases:
             store.keep_fact("data", self._digest)
 
     def read(self, name: str, store: LabelStore) -> SourceCase:
-        """A case as the file of labels keeps it."""
+        """A case as the file of labels keeps it. Raises ``UsageError``."""
         body = store.find_body(name)
         if body is None:
             raise UsageError(f"{store.path} has no case {show(name)}; label a case of the data set")
@@ -308,7 +311,7 @@ def open_source(
 def _check_named(path: Path) -> None:
     """Raise ``UsageError`` for what is neither a run nor a data set by its name."""
     try:
-        find_format(os.fspath(path), None)
+        find_format(os.fspath(path), None)  # raises for a name that is of no format
     except UsageError:
         raise UsageError(
             f"{path} is no folder of a run, and no data set by its name; name a folder of `adjudge run`, or a .jsonl, "

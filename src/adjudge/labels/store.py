@@ -114,6 +114,28 @@ _LAST = """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OrderPlace:
+    """A place to which the random order over some contents came, as an event keeps it."""
+
+    contents: ContentSet
+    """The contents that were there then; the file may have others by now."""
+    place: int
+
+    def write(self) -> str:
+        """Write the place for an event: of the same contents, later places sort later."""
+        return f"{self.contents.digest} {self.place:017d} {self.contents.cases}"
+
+
+def read_order_place(text: str | None) -> OrderPlace | None:
+    """Read what ``OrderPlace.write`` wrote; ``None`` for anything else."""
+    words = (text or "").split()
+    if len(words) != 3:
+        return None
+    digest, place, cases = words
+    return OrderPlace(contents=ContentSet(digest=digest, cases=int(cases)), place=int(place))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One thing that happened, to be added to the file."""
 
@@ -126,8 +148,8 @@ class Event:
     label: Label | None = None
     done: bool = False
     """True if the rater has answered everything that is asked of the case."""
-    drawn: str | None = None
-    """The place at which the random order over all contents handed the case out: their digest, and the case's place."""
+    drawn: OrderPlace | None = None
+    """The place at which the random order over all contents handed the case out."""
     text: str | None = None
     """A comment."""
     undoes: int | None = None
@@ -185,11 +207,6 @@ def digest_label(label: Label) -> str:
     if isinstance(label.value, int | float) and not isinstance(label.value, bool):
         members["value"] = float(label.value)  # a table may have 1 for 1.0
     return sha256(json.dumps(members, sort_keys=True).encode()).hexdigest()
-
-
-def write_place(contents: ContentSet, place: int) -> str:
-    """Write the place to which the random order over some contents came, for an event; later places sort later."""
-    return f"{contents.digest} {place:017d} {contents.cases}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -442,7 +459,7 @@ class LabelStore:
         return last + timedelta(microseconds=1) if now <= last < now + timedelta(minutes=5) else now
 
     def add(self, event: Event, *, at: datetime) -> bool:
-        """Add an event; false, and nothing is added, for a label that is in the file already."""
+        """Add an event; false, and nothing is added, for a label that is in the file already. Raises ``UsageError``."""
         label = event.label
         try:
             return self._insert(event, at, None if label is None else digest_label(label))
@@ -460,7 +477,8 @@ class LabelStore:
                 :undoes, :digest, :body)""",
             at=at.isoformat(), action=event.action, rater=event.rater, session=event.session, case=event.case,
             criterion=event.criterion, mode=event.mode, kind=None if label is None else label.kind,
-            done=int(event.done), drawn=event.drawn, undoes=event.undoes, digest=digest,
+            done=int(event.done), drawn=None if event.drawn is None else event.drawn.write(), undoes=event.undoes,
+            digest=digest,
             body=event.text if label is None else json.dumps(label.to_dict(), ensure_ascii=False),
         )  # fmt: skip
         return True
@@ -511,17 +529,28 @@ class LabelStore:
         for seq, body, drawn in self._file.ask(query, case=case):
             label = self._read_label(seq, body)
             label = label if draw is None else draw.add_design(label)
-            numbered.append((seq, label if label.design is not None else self._add_earlier(label, drawn)))
+            if label.design is None:
+                label = self._add_design_of_earlier_contents(label, read_order_place(drawn))
+            numbered.append((seq, label))
         return numbered
 
-    def _add_earlier(self, label: Label, drawn: str | None) -> Label:
-        """The label with the draw from the contents that were there when it was given, and are others now."""
-        parts = (drawn or "").split()
-        if label.subject is None or len(parts) != 3:
+    def _add_design_of_earlier_contents(self, label: Label, place: OrderPlace | None) -> Label:
+        """The label with the draw from the contents that were there when it was given, and are others now.
+
+        How many of those contents came up is not known any more: ``p`` is the chance of the first one, which is the
+        same for all of them.
+        """
+        if label.subject is None or place is None:
             return label
-        cases = int(parts[2])
-        plan = f"{RANDOM_ORDER}, seed {self.find_fact('seed')}"
-        design = LabelDesign(plan=plan, stratum="all", p=1 / cases, size=cases, contents=parts[0], cases=cases)
+        plan, earlier = f"{RANDOM_ORDER}, seed {self.find_fact('seed')}", place.contents
+        design = LabelDesign(
+            plan=plan,
+            stratum="all",
+            p=1 / earlier.cases,
+            size=earlier.cases,
+            contents=earlier.digest,
+            cases=earlier.cases,
+        )
         return replace(label, design=design)
 
     def list_passes(self) -> list[tuple[int, int]]:
@@ -531,7 +560,8 @@ class LabelStore:
             return []
         query = "SELECT drawn, seq FROM live WHERE drawn >= :first AND drawn < :last"
         rows = self._file.ask(query, first=f"{contents.digest} ", last=f"{contents.digest}!")
-        return [(int(drawn.split()[1]), seq) for drawn, seq in rows]
+        passes = [(read_order_place(drawn), seq) for drawn, seq in rows]
+        return [(passed.place, seq) for passed, seq in passes if passed is not None]
 
     def _find_random_draw(self) -> _RandomDraw | None:
         """The random order over the present contents, as far as it was followed."""

@@ -91,7 +91,7 @@ class LabelTask:
         else:
             shown.append(("content", self.content))
         shown.append(("reference", self.reference))
-        return tuple((name, _write(value)) for name, value in shown if value is not None)
+        return tuple((name, _write_shown(value)) for name, value in shown if value is not None)
 
     def name_shown(self, place: Literal["first", "second"]) -> Literal["first", "second"]:
         """The case's own side that was shown at this place; it is the value of the label. No pair: ``UsageError``."""
@@ -106,7 +106,7 @@ class LabelTask:
         return write_record(self)
 
 
-def _write(value: object) -> str:
+def _write_shown(value: object) -> str:
     try:
         return write_content(value)[0]
     except UsageError as error:

@@ -103,9 +103,9 @@ def _make_truth(case: str, criterion: str | None, case_labels: CaseLabels) -> Tr
         criterion=criterion,
         value=value,
         settled_by=None if value is None else settled_by,
-        labels=_sort(case_labels.people),
+        labels=_sort_by_rater(case_labels.people),
         adjudication=case_labels.adjudication,
-        overrides=_sort(case_labels.overrides),
+        overrides=_sort_by_rater(case_labels.overrides),
     )
 
 
@@ -114,7 +114,7 @@ def _find_majority(values: tuple[LabelValue, ...]) -> LabelValue:
     return CANNOT_TELL if 2 * unsure > len(values) else find_truth(values)
 
 
-def _sort(labels: Mapping[str, Label]) -> tuple[Label, ...]:
+def _sort_by_rater(labels: Mapping[str, Label]) -> tuple[Label, ...]:
     return tuple(labels[rater] for rater in sorted(labels))
 
 

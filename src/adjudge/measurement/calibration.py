@@ -172,7 +172,7 @@ def calibrate(
     look = CalibrationLook(promise=str(parsed), confidence=confidence, grid=grid.digest, labels=labelled.digest)
     looks = load_looks(run.folder)
     number, is_recorded = find_calibration(looks, look)
-    calibration = _test(run, parsed, grid, labelled, confidence=confidence, look=number)
+    calibration = _test_thresholds(run, parsed, grid, labelled, confidence=confidence, look=number)
     if not is_recorded:
         record_calibration(run, look, labelled, outcome=calibration.outcome, bound=calibration.bound, by=by)
     return calibration
@@ -233,7 +233,7 @@ def _is_wrong(case: SampledCase) -> bool:
     return case.truth != "good"
 
 
-def _test(
+def _test_thresholds(
     run: Run, promise: Promise, grid: ThresholdGrid, labelled: SimpleSample, *, confidence: float, look: int
 ) -> Calibration:
     """Test the thresholds on the labels, and make the calibration, with a policy if one keeps the promise."""
@@ -307,6 +307,7 @@ def record_calibration(
             draw=draw.name,
             planned=draw.planned,
             added=draw.added,
+            # Of a calibration, the bar is the bound of its promise.
             bar=bound,
             outcome=_OUTCOMES[outcome],
             calibration=look,

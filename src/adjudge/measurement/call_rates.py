@@ -157,7 +157,7 @@ def make_call_rates(
     every = read_queue(run) if labels is None else tuple(labels)
     measurement = make_measurement(run, labels=every, labels_are_random=labels_are_random, most_disagreements=0)
     draw = _find_draw(run, every, measurement)
-    reading = _read(run, every, draw)
+    reading = _read_calls(run, every, draw)
     level, limit, because = choose_level(measurement, sum(call.truth in ("allow", "stop") for call in reading.sample))
     missing = set(draw.sizes) - {call.stratum for call in reading.sample}
     if limit is not None and missing:
@@ -250,8 +250,8 @@ def _find_draw(run: Run, labels: Sequence[Label], measurement: Measurement) -> _
     return _Draw(described, {"": measurement.cases} if described is None else described.sizes, None)
 
 
-def _read(run: Run, labels: Sequence[Label], draw: _Draw) -> _Reading:
-    """Read every call of a run: what each decider did with it, and what people say of it."""
+def _read_calls(run: Run, labels: Sequence[Label], draw: _Draw) -> _Reading:
+    """Read every call of a run: what each decider did with it, and what people say of it. Raises ``UsageError``."""
     people = PeopleLabels(labels, None, draw.planned if draw.planned is not None and draw.planned.designs else None)
     has_rules = bool(run.manifest["asked"].get("rules"))
     calls: list[_Call] = []
@@ -338,9 +338,9 @@ class _Estimator:
 
     def estimate_share(self, truth: str) -> Estimate:
         """Estimate the share of the calls that people would ``stop``, or ``allow``."""
-        return self._estimate(
+        return self._estimate_share_of(
             sum(call.truth in _OPEN for call in self._reading.sample),
-            lambda as_if: self._divide(self._find_total(truth, None, as_if), sum(self._draw.sizes.values())),
+            lambda as_if: self._divide_sums(self._find_total(truth, None, as_if), sum(self._draw.sizes.values())),
             is_census=_is_census(self._reading.calls),
         )
 
@@ -355,20 +355,22 @@ class _Estimator:
 
         def find_all(as_if: str | None) -> WeightedShare | Estimate | None:
             if not self._draw.is_known:
-                return self._weigh(name, step, truth, as_if, of_all=True)
-            return self._divide(self._find_total(truth, (name, step), as_if), number)
+                return self._weigh_strata(name, step, truth, as_if, of_all=True)
+            return self._divide_sums(self._find_total(truth, (name, step), as_if), number)
 
         def find_part(as_if: str | None) -> WeightedShare | Estimate | None:
             if not self._draw.is_known:
-                return self._weigh(name, step, truth, as_if, of_all=False)
+                return self._weigh_strata(name, step, truth, as_if, of_all=False)
             wrong, right = (self._find_total(truth, (name, each), as_if) for each in (step, _OTHER[step]))
             return find_part_of_sum(wrong, right)
 
-        all_calls = self._estimate(len(known), find_all, is_census=self._is_census(name, step))
+        all_calls = self._estimate_share_of(len(known), find_all, is_census=self._is_census(name, step))
         if not of_truth:
             nothing = Estimate(value=None, of=0, note=self._missing or "no labelled call is one of these")
             return all_calls, nothing
-        return all_calls, self._estimate(of_truth, find_part, is_census=self._is_part_counted(name, step, truth))
+        return all_calls, self._estimate_share_of(
+            of_truth, find_part, is_census=self._is_part_counted(name, step, truth)
+        )
 
     def _is_census(self, name: Decider, step: CallStep) -> bool:
         return _is_census(call for call in self._reading.calls if call.steps[name] == step)
@@ -379,7 +381,7 @@ class _Estimator:
         held = {call.steps[name] for call in self._reading.sample if call.truth == truth}
         return all(is_counted.values()) or any(is_counted[each] and each not in held for each in is_counted)
 
-    def _estimate(
+    def _estimate_share_of(
         self, of: int, find: Callable[[str | None], WeightedShare | Estimate | None], *, is_census: bool
     ) -> Estimate:
         """Estimate with limits that hold also if each of the calls that people did not settle is bad, or good.
@@ -426,12 +428,14 @@ class _Estimator:
         value, low, high = (float(rate) * float(cases.sum()) for rate in rates)
         return WeightedShare(value=value, low=low, high=high)
 
-    def _divide(self, total: WeightedShare, number: int) -> WeightedShare | None:
+    def _divide_sums(self, total: WeightedShare, number: int) -> WeightedShare | None:
         if not number:
             return None
         return WeightedShare(value=total.value / number, low=total.low / number, high=total.high / number)
 
-    def _weigh(self, name: Decider, step: CallStep, truth: str, as_if: str | None, *, of_all: bool) -> Estimate | None:
+    def _weigh_strata(
+        self, name: Decider, step: CallStep, truth: str, as_if: str | None, *, of_all: bool
+    ) -> Estimate | None:
         """Estimate without the sizes of the parts of strata, which are those of another run's verdicts."""
         import numpy as np
 

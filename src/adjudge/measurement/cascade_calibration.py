@@ -124,7 +124,9 @@ class CascadeCalibration:
     def advice(self) -> CascadeAdvice:
         """The advice on what to use."""
         cheap, strong = self.costs_usd
-        if self.right[0] >= self.right[1] and (cheap is None or strong is None or cheap <= strong):
+        right_of_cheap, right_of_strong = self.right
+        is_dearer = cheap is not None and strong is not None and cheap > strong
+        if right_of_cheap >= right_of_strong and not is_dearer:
             return "cheap alone"
         if self.outcome == "cannot tell":
             return "more labels"
@@ -189,7 +191,7 @@ def calibrate_cascade(
         )
         look = CalibrationLook(promise=str(parsed), confidence=confidence, grid=grid.digest, labels=sampled.digest)
         number, is_recorded = find_calibration(load_looks(first.folder), look)
-        calibration = _test(first, second, grid, sampled, parsed, confidence=confidence, look=number)
+        calibration = _test_thresholds(first, second, grid, sampled, parsed, confidence=confidence, look=number)
         if not is_recorded:
             record_calibration(first, look, sampled, outcome=calibration.outcome, bound=parsed.bound, by=by)
         return calibration
@@ -216,7 +218,10 @@ def _find_outcome(judged: JudgedCase) -> Outcome:
 def _read_case(
     judged: JudgedCase, verdicts: Mapping[str, tuple[str | None, Outcome]], strong: Run
 ) -> tuple[float | None, int]:
-    """Read the confidence of the cheap judge, and the verdicts of both judges as one number (see ``_read_note``)."""
+    """Read the confidence of the cheap judge, and the verdicts of both judges as one number (see ``_read_note``).
+
+    Raises ``UsageError``.
+    """
     subject, verdict = verdicts.get(judged.id, (None, "undecided"))
     if subject != judged.subject:
         raise UsageError(
@@ -242,7 +247,7 @@ def _is_lost(case: SampledCase) -> bool:
 # ---------------------------------------------------------------- the tests
 
 
-def _test(
+def _test_thresholds(
     cheap: Run,
     strong: Run,
     grid: ThresholdGrid,

@@ -79,7 +79,7 @@ def make_certificate(
 
     * ``run``: The run, or its folder.
     """
-    return _certify(run, labels, release_policy, labels_are_random=labels_are_random)[0]
+    return _measure_and_certify(run, labels, release_policy, labels_are_random=labels_are_random)[0]
 
 
 async def certify(
@@ -106,7 +106,9 @@ async def certify(
     * ``ledger``: The ledger whose key signs, and where it is recorded; ``None`` for neither.
     * ``out``: The file to write; ``None`` for none.
     """
-    certificate, measurement, opened = _certify(run, labels, release_policy, labels_are_random=labels_are_random)
+    certificate, measurement, opened = _measure_and_certify(
+        run, labels, release_policy, labels_are_random=labels_are_random
+    )
     record_look(opened, measurement, by=by)
     if ledger is not None:
         certificate = sign_certificate(certificate, ledger)
@@ -135,7 +137,7 @@ def find_run_problem(
     return f"the run comes to other values of {', '.join(other)}" if other else None
 
 
-def _certify(
+def _measure_and_certify(
     run: Run | str | os.PathLike[str],
     labels: Iterable[Label] | None,
     policy: ReleasePolicy | str | os.PathLike[str] | None,
@@ -145,7 +147,7 @@ def _certify(
     """Make the certificate, and return it with the measurement in it and the run, which is opened if need be."""
     if not isinstance(run, Run):
         with open_run(run) as opened:
-            return _certify(opened, labels, policy, labels_are_random=labels_are_random)
+            return _measure_and_certify(opened, labels, policy, labels_are_random=labels_are_random)
     _check_run(run)
     if policy is not None and not isinstance(policy, ReleasePolicy):
         policy = read_release_policy(policy)
@@ -154,7 +156,7 @@ def _certify(
     labels = read_queue(run) if labels is None else tuple(labels)
     measurement = measure_sample(run, labels, labels_are_random=labels_are_random)
     reading = _read_items(run)
-    certificate = _make(run, measurement, reading, [label for label in labels if label.kind != "model"])
+    certificate = _make_of_measurement(run, measurement, reading, [label for label in labels if label.kind != "model"])
     return replace(certificate, release_policy=None if policy is None else policy.digest), measurement, run
 
 
@@ -285,13 +287,13 @@ def _add_case_labels(reading: _Reading, item: RunItem) -> None:
     case = item.case
     if case.label is not None or case.labels:
         members = [case.id, digest_content(case.content), case.label, dict(case.labels or {})]
-        reading.case_labels.append(_digest(members))
+        reading.case_labels.append(_digest_members(members))
 
 
 def _digest_labels(labels: Sequence[Label], case_labels: Sequence[bytes]) -> str:
     """Digest labels, and those of the data set's cases, in whatever order they come."""
     digests = [
-        _digest(
+        _digest_members(
             [
                 label.case,
                 label.subject,
@@ -308,24 +310,25 @@ def _digest_labels(labels: Sequence[Label], case_labels: Sequence[bytes]) -> str
     return sha256(b"".join(sorted([*digests, *case_labels]))).hexdigest()
 
 
-def _digest(members: Sequence[object]) -> bytes:
+def _digest_members(members: Sequence[object]) -> bytes:
     return sha256(json.dumps(members, sort_keys=True).encode()).digest()
 
 
 # ---------------------------------------------------------------- the certificate
 
 
-def _make(run: Run, measurement: Measurement, reading: _Reading, labels: Sequence[Label]) -> Certificate:
+def _make_of_measurement(run: Run, measurement: Measurement, reading: _Reading, labels: Sequence[Label]) -> Certificate:
     """Make the certificate of a measurement."""
     figures = _find_figures(run, measurement)
     rate, limit, agreement, flipped = figures.rate, figures.limit, figures.agreement, measurement.flipped
     level = limit.level if limit.kind == "every look" else None
+    first_moment, last_moment = reading.moments
     return Certificate(
         run=run.id,
         judge=_describe_judge(run, measurement.judge, reading),
         contents=figures.contents,
-        judged_since=reading.moments[0].astimezone(UTC),
-        judged_until=reading.moments[1].astimezone(UTC),
+        judged_since=first_moment.astimezone(UTC),
+        judged_until=last_moment.astimezone(UTC),
         labels=_describe_labels(measurement, figures, labels, reading),
         counts={"good": _count_verdicts(agreement, truth=True), "bad": _count_verdicts(agreement, truth=False)},
         sensitivity=certify_share(agreement.sensitivity, level),
@@ -391,12 +394,14 @@ def certify_share(estimate: Estimate, level: float | None) -> CertifiedShare | N
         return None
     low, high = estimate.low, estimate.high
     if level is not None and low is not None and high is not None:
-        low, high = _widen(estimate.value, low, high, find_quantile(estimate.of, 1 - level), estimate.level)
+        low, high = _widen_share_limits(
+            estimate.value, low, high, find_quantile(estimate.of, 1 - level), estimate.level
+        )
     certified_level = estimate.level if level is None else level
     return CertifiedShare(value=estimate.value, low=low, high=high, of=estimate.of, level=certified_level)
 
 
-def _widen(value: float, low: float, high: float, quantile: float, level: float) -> tuple[float, float]:
+def _widen_share_limits(value: float, low: float, high: float, quantile: float, level: float) -> tuple[float, float]:
     """Widen Wilson limits from the quantile of one look to another, whatever number of labels they are worth.
 
     A limit x of Wilson's solves (value - x)^2 = a * x * (1 - x), where a is the square of the quantile over the number

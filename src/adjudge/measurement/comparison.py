@@ -16,6 +16,7 @@ from adjudge.dataset.label import LabelDesign
 from adjudge.errors import UsageError
 from adjudge.judges.pair import PairResult
 from adjudge.measurement.compute import MeasurementOptions, compute_measurement
+from adjudge.measurement.disagreement import ShownTexts
 from adjudge.measurement.draw import Origin, Planned
 from adjudge.measurement.judged_case import CaseTruth, CaseVerdict, find_verdict, read_stated_truth
 from adjudge.measurement.measurement import Measurement
@@ -64,13 +65,13 @@ class JudgedCase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         value = self.case.group if by == "group" else self.case.metadata.get(by)
         return None if value is None else str(value)[:200]
 
-    def read_texts(self) -> tuple[str, str, str]:
-        """Content, task and the judge's reasoning."""
+    def read_texts(self) -> ShownTexts:
+        """The texts of the case, which are empty where it is not here."""
         if self.case is None:
-            return "", "", ""
+            return ShownTexts("", "", "")
         first = self.results[0] if self.results else None
         reason = "" if first is None else getattr(first, "reasoning", "") or first.detail
-        return _read_text(self.case.content), _read_text(self.case.task), reason
+        return ShownTexts(_read_text(self.case.content), _read_text(self.case.task), reason)
 
     def read_properties(self) -> tuple[TextProperties, ...]:
         """Properties of the content; of both sides of a pair; nothing where there is no content."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from adjudge.errors import UsageError
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
@@ -67,7 +67,10 @@ class MeasurementOptions:
 
 @dataclass(slots=True)
 class _Computation:
-    """One measurement on its way: what cannot be computed is remembered with the reason."""
+    """One measurement on its way.
+
+    Each ``_compute_`` function returns a part of it, or ``None`` and notes the reason here, in ``left_out``.
+    """
 
     tally: MeasurementTally
     options: MeasurementOptions
@@ -92,7 +95,7 @@ class _Computation:
             return None
 
     def find_groups(self) -> Sequence[int] | None:
-        """The groups of the settled cases; ``None`` where each is its own, or all are one."""
+        """The groups of the settled cases; ``None`` where each is its own, or all are one, which is noted."""
         groups = self.tally.list_groups(self.places)
         if groups is not None and len(set(groups)) < 2:
             self.notes.append("All labelled cases are in one group, so intervals take them for independent.")
@@ -121,8 +124,8 @@ def compute_measurement(
     _add_strata(work, sampling)
     _keep_drawn(work)
     if options.drawn_only:
-        _, sampled, _ = find_sampling(tally, origin, labels_are_random=options.labels_are_random, lost=lost)
-        drawn = frozenset(sampled)
+        sampled = find_sampling(tally, origin, labels_are_random=options.labels_are_random, lost=lost)
+        drawn = frozenset(sampled.places)
         work.places = [at for at in work.places if at in drawn]
     repeated = tally.repeated
     return Measurement(
@@ -218,7 +221,7 @@ def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, S
         work.left_out["rate"] = "no case was judged"
         return None, "unknown"
     options = work.options
-    rate, sampling, notes = compute_rate(
+    rate, sampled = compute_rate(
         work.tally,
         labels_are_random=options.labels_are_random,
         target=options.target,
@@ -226,8 +229,8 @@ def _compute_rate(work: _Computation) -> tuple[CorrectedRate | Refusal | None, S
         origin=work.origin,
         lost=work.lost,
     )
-    work.notes += notes
-    return rate, sampling
+    work.notes += sampled.notes
+    return rate, sampled.sampling
 
 
 def _compute_agreement(work: _Computation) -> Agreement | None:
@@ -353,6 +356,16 @@ def _compute_alternative(work: _Computation) -> AlternativeTest | None:
     )
 
 
+class _BiasRow(NamedTuple):
+    """The verdicts of judge and people on a case, or on a pair in one order: 1 is good, or for its first content."""
+
+    place: int
+    judged: float
+    truth: float
+    shown_first: bool = True
+    """True if the first content of a pair was shown first."""
+
+
 def _compute_bias(work: _Computation) -> Bias | None:
     """Compute how the judge's errors go with length, format and language; of pairs, with the place."""
     if work.kind == "number":
@@ -363,20 +376,20 @@ def _compute_bias(work: _Computation) -> Bias | None:
     places = tally.list_sampled(work.places)
     properties = tally.read_properties(places)
     rows = [
-        (at, _SHARE_SIDES[judge], _SHARE_SIDES[true])
+        _BiasRow(at, _SHARE_SIDES[judge], _SHARE_SIDES[true])
         for at, judge, true in zip(places, tally.judged(places), tally.truth(places), strict=True)
         if judge is not None and properties[at].length == properties[at].length
     ]
     if not rows:
         work.left_out["bias"] = "no labelled case that the judge decided has its content here"
         return None
-    compared_places = [at for at, _, _ in rows]
+    compared_places = [row.place for row in rows]
     columns: dict[str, list[float] | list[bool] | list[str]] = {
         "length (characters)": [2.0 ** properties[at].length for at in compared_places],
         "format": ["marked up" if properties[at].formatted else "plain" for at in compared_places],
         "language": [properties[at].language for at in compared_places],
     }
-    judged, truth = [judge for _, judge, _ in rows], [true for _, _, true in rows]
+    judged, truth = [row.judged for row in rows], [row.truth for row in rows]
     return work.attempt(
         "bias", lambda: make_bias(judged, truth, columns, groups=_group_for_bias(tally, compared_places))
     )
@@ -394,21 +407,22 @@ def _compute_position_bias(work: _Computation) -> Bias | None:
     properties, orders = tally.read_properties(places), dict(zip(places, tally.list_orders(places), strict=True))
     truth = dict(zip(places, tally.truth(places), strict=True))
     rows = [
-        (at, _SHARE_SIDES[side], _SHARE_SIDES[truth[at]], shown_first)
+        _BiasRow(at, _SHARE_SIDES[side], _SHARE_SIDES[truth[at]], shown_first)
         for at in places
-        for side, shown_first in ((_read_preference(orders[at][0]), True), (_read_preference(orders[at][1]), False))
+        for verdict, shown_first in zip(orders[at], (True, False), strict=True)
+        for side in (_read_preference(verdict),)
         if side is not None and properties[at].length == properties[at].length
     ]
     if not rows:
         work.left_out["bias"] = "no labelled pair that the judge decided has its contents here"
         return None
     columns: dict[str, list[float] | list[bool] | list[str]] = {
-        "position": ["shown first" if shown else "shown second" for *_, shown in rows],
-        "length (of the first, as a multiple of the second)": [2.0 ** properties[at].length for at, *_ in rows],
-        "format": [_name_format(properties[at].formatted) for at, *_ in rows],
+        "position": ["shown first" if row.shown_first else "shown second" for row in rows],
+        "length (of the first, as a multiple of the second)": [2.0 ** properties[row.place].length for row in rows],
+        "format": [_name_format(properties[row.place].formatted) for row in rows],
     }
-    judged, truth_of_rows = [judge for _, judge, _, _ in rows], [true for _, _, true, _ in rows]
-    groups = [tally.groups[at] for at, *_ in rows]
+    judged, truth_of_rows = [row.judged for row in rows], [row.truth for row in rows]
+    groups = [tally.groups[row.place] for row in rows]
     return work.attempt("bias", lambda: make_bias(judged, truth_of_rows, columns, groups=groups))
 
 

@@ -90,12 +90,12 @@ def decide_rate(
 
 def compare_rate(measurement: Measurement, bar: float, *, status: str = "finished") -> RateDecision:
     """Compare the lower limit of a measurement with a bar; the run's ``status`` is said where it is not finished."""
-    outcome, reason = _compare(measurement, bar, status)
+    outcome, reason = _compare_with_bar(measurement, bar, status)
     left = None if measurement.plan is None else measurement.plan.left
     return RateDecision(outcome=outcome, bar=bar, limit=measurement.limit, left=left, reason=reason)
 
 
-def _compare(measurement: Measurement, bar: float, status: str) -> tuple[Outcome, str]:
+def _compare_with_bar(measurement: Measurement, bar: float, status: str) -> tuple[Outcome, str]:
     """Decide by the lower limit whether people's rate reaches the bar, and explain that in a sentence."""
     if status != "finished":
         return (

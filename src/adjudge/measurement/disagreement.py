@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, get_args
 
 from adjudge.dataset.case import LabelValue
 from adjudge.dataset.label_map import CANNOT_TELL
@@ -83,6 +83,15 @@ def find_sort(truth: CaseTruth, *, criteria_agree: bool = False) -> tuple[Disagr
     return "judge wrong", False
 
 
+class ShownTexts(NamedTuple):
+    """The texts of a case that a person looks at."""
+
+    content: str
+    task: str
+    reasoning: str
+    """The judge's reasoning, or why it did not decide."""
+
+
 class ShownCase(Protocol):
     """The parts of a case that are shown where judge and people differ."""
 
@@ -101,8 +110,8 @@ class ShownCase(Protocol):
         """The source of the case, where several came from one."""
         ...
 
-    def read_texts(self) -> tuple[str, str, str]:
-        """Content, task and the judge's reasoning; read only for what is kept."""
+    def read_texts(self) -> ShownTexts:
+        """The texts of the case; read only for what is kept."""
         ...
 
 
@@ -126,10 +135,10 @@ class DisagreementList:
             return
         heap = self._heaps[sort]
         # Places differ, so that two disagreements are never compared themselves.
-        worth = (*_rank(verdict, truth), -float(case.place))
+        worth = (*_rank_disagreement(verdict, truth), -float(case.place))
         if len(heap) >= self.most and worth <= heap[0][0]:
             return
-        content, task, reason = (cut(text, LONGEST) for text in case.read_texts())
+        texts = case.read_texts()
         disagreement = Disagreement(
             case=case.id,
             place=case.place,
@@ -141,9 +150,9 @@ class DisagreementList:
             truth=truth.value,
             labels=tuple(truth.ratings.items()),
             comments=tuple(cut(comment, LONGEST) for comment in truth.comments),
-            content=content,
-            task=task,
-            why=reason,
+            content=cut(texts.content, LONGEST),
+            task=cut(texts.task, LONGEST),
+            why=cut(texts.reasoning, LONGEST),
         )
         (heapq.heappush if len(heap) < self.most else heapq.heapreplace)(heap, (worth, disagreement))
 
@@ -152,7 +161,7 @@ class DisagreementList:
         return tuple(disagreement for sort in SORTS for _, disagreement in sorted(self._heaps[sort], reverse=True))
 
 
-def _rank(verdict: CaseVerdict, truth: CaseTruth) -> tuple[float, float]:
+def _rank_disagreement(verdict: CaseVerdict, truth: CaseTruth) -> tuple[float, float]:
     """Rank a disagreement: by how many people agree with each other, then by how far the score is from them."""
     agreed = sum(value == truth.value for value in truth.ratings.values())
     if isinstance(truth.value, bool) and verdict.score is not None:

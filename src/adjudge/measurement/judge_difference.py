@@ -116,7 +116,7 @@ def compare_judges(
     cases = _read_cases(before, after, every, planned)
     level, limit, because = choose_level(measurement, len(cases))
     sizes = {"": measurement.cases} if planned is None else planned.sizes
-    if limit is not None and any(not number for number in _count(cases, sizes).values()):
+    if limit is not None and any(not number for number in _count_by_stratum(cases, sizes).values()):
         limit, because = None, "a stratum of the plan has no label that people agree on; label more of its cases"
     known_sizes = None if limit is None else sizes
     return JudgeDifference(
@@ -177,9 +177,10 @@ def _read_cases(before: Run, after: Run, labels: Sequence[Label], planned: Plann
     """Read the labelled cases that both judges have judged; raise ``UsageError`` where the second has not."""
     # The plan in a run's folder says how a case was drawn; of any other draw the labels themselves do.
     people = PeopleLabels(labels, None, planned if planned is not None and planned.designs else None)
-    second = {case: verdict for case, verdict, _, _ in _read_run(after, None)}
+    second = {judged.case: judged for judged in _read_run(after, None)}
     cases: list[_Labelled] = []
-    for case, verdict, truth, subject in _read_run(before, people):
+    for judged in _read_run(before, people):
+        case, truth = judged.case, judged.truth
         if truth is None or truth.override or truth.heap not in ("good", "bad"):
             continue
         design = None if planned is None else planned.find(truth.designs)
@@ -190,33 +191,39 @@ def _read_cases(before: Run, after: Run, labels: Sequence[Label], planned: Plann
                 f"{after.folder} has not judged {case}, which people labelled; judge the same cases with both judges"
             )
         later = second[case]
-        if later.subject != subject:
+        if later.subject != judged.subject:
             raise UsageError(
                 f"{case} has another content in {after.folder}, so the judges cannot be told apart from the answers; "
                 "judge the same contents with both"
             )
         stratum = "" if design is None else design.stratum
-        cases.append(_Labelled(truth.heap, verdict.verdict, later.verdict, stratum))
+        cases.append(_Labelled(truth.heap, judged.verdict, later.verdict, stratum))
     return cases
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    verdict: LabelledVerdict
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _JudgedContent:
+    """A case of one run, as far as two judges are compared by it."""
+
+    case: str
     subject: str
+    """The digest of its content."""
+    verdict: LabelledVerdict
+    truth: CaseTruth | None
+    """The verdict of people; ``None`` where they said nothing, or were not asked for here."""
 
 
-def _read_run(run: Run, people: PeopleLabels | None) -> Iterable[tuple[str, _Verdict, CaseTruth | None, str]]:
-    """Yield for each case its id, the judge's verdict, what people said of it (or ``None``) and its digest."""
+def _read_run(run: Run, people: PeopleLabels | None) -> Iterable[_JudgedContent]:
+    """Yield each case of a run with the judge's verdict and that of people."""
     for _, together in groupby(run.items(), key=lambda item: item.place):
         items = list(together)
         case, subject = items[0].case, digest_content(items[0].case.content)
-        verdict = _Verdict(find_verdict([item.result for item in items]).verdict, subject)
+        verdict = find_verdict([item.result for item in items]).verdict
         truth = None if people is None else people.find(case.id, None, subject) or read_stated_truth(case)
-        yield case.id, verdict, truth, subject
+        yield _JudgedContent(case=case.id, subject=subject, verdict=verdict, truth=truth)
 
 
-def _count(cases: Sequence[_Labelled], sizes: Mapping[str, int]) -> dict[str, int]:
+def _count_by_stratum(cases: Sequence[_Labelled], sizes: Mapping[str, int]) -> dict[str, int]:
     counts = Counter(case.stratum for case in cases)
     return {name: counts[name] for name in sizes}
 

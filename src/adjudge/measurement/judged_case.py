@@ -1,4 +1,8 @@
-"""A judged case, as far as it takes to compare it with what people said of it."""
+"""A judged case, as far as it takes to compare it with what people said of it.
+
+Several judgements of one case are made one verdict by ``find_verdict``; people's labels are made one truth in
+``labels/truth.py``.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +76,7 @@ def find_verdict(results: Sequence[JudgeResult | PairResult], criterion: str | N
 
     A judgement that says nothing of the criterion is undecided on it.
     """
-    judgements = [_read(result, criterion) for result in results]
+    judgements = [_read_judgement(result, criterion) for result in results]
     counts = Counter(verdict for verdict, _ in judgements)
     verdict, number = counts.most_common(1)[0]
     if 2 * number <= len(judgements):
@@ -88,7 +92,7 @@ def find_verdict(results: Sequence[JudgeResult | PairResult], criterion: str | N
     )
 
 
-def _read(result: JudgeResult | PairResult, criterion: str | None) -> tuple[LabelledVerdict, float | None]:
+def _read_judgement(result: JudgeResult | PairResult, criterion: str | None) -> tuple[LabelledVerdict, float | None]:
     """Read the verdict of one judgement, and its score if it has one."""
     if isinstance(result, PairResult):
         return result.preferred or "undecided", None

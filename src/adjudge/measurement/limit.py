@@ -217,7 +217,7 @@ def _limit_plan(tally: MeasurementTally, run: RatedRun, plan: LabelPlan, status:
         return replace(_limit_once(run.rate, status), draw=draw)
     level = run.find_level(plan.id)
     if run.target != "run":
-        return FoundLimit(limit=_widen(tally, run, run.rate, reason, level), draw=draw)
+        return FoundLimit(limit=_make_wider_limit(tally, run, run.rate, reason, level), draw=draw)
     live = status.live if level == status.live.level else run.find_status(plan, level).live
     return FoundLimit(limit=_make_limit("every look", live, reason), draw=draw)
 
@@ -255,11 +255,11 @@ def _limit_once(rate: CorrectedRate, status: PlanStatus) -> FoundLimit:
 
 
 def _limit_sample(tally: MeasurementTally, run: RatedRun, rate: CorrectedRate) -> FoundLimit:
-    _, places, _ = find_sampling(tally, run.origin, labels_are_random=run.labels_are_random, lost=run.lost)
+    places = find_sampling(tally, run.origin, labels_are_random=run.labels_are_random, lost=run.lost).places
     name, added = find_draw(run.looks, [f"{tally.marks[at]:016x}" for at in places])
     reason, level = "no plan was drawn for these labels", run.find_level(name)
     if run.target != "run" or rate.groups is not None:
-        limit = _widen(tally, run, rate, reason, level)
+        limit = _make_wider_limit(tally, run, rate, reason, level)
     else:
         sizes, draws = list_draws(tally, places, find_strata(tally, run.sampling, run.origin))
         ordered = [draws[at] for at in _order_places(tally, run, places)]
@@ -279,7 +279,9 @@ def _order_places(tally: MeasurementTally, run: RatedRun, places: Sequence[int])
     )
 
 
-def _widen(tally: MeasurementTally, run: RatedRun, rate: CorrectedRate, because: str, level: float) -> RateLimit:
+def _make_wider_limit(
+    tally: MeasurementTally, run: RatedRun, rate: CorrectedRate, because: str, level: float
+) -> RateLimit:
     """The limits for every look at labels in groups, or at the rate of a system, on which no exact bets are known.
 
     They are the limits for one look with Robbins' normal mixture in place of the quantile of a single look. It holds at
@@ -287,7 +289,7 @@ def _widen(tally: MeasurementTally, run: RatedRun, rate: CorrectedRate, because:
     """
     number = rate.labels if rate.groups is None else rate.groups
     wider = find_wider_level(number, 1 - level)
-    rate_at_level, _, _ = compute_rate(
+    rate_at_level, _ = compute_rate(
         tally,
         labels_are_random=run.labels_are_random,
         target=run.target,

@@ -76,9 +76,9 @@ def make_measurement(
         most_disagreements=most_disagreements,
     )
     if isinstance(run, Run):
-        return _measure(run, labels, options, measured_on)
+        return _measure_join(run, labels, options, measured_on)
     with open_run(run) as opened:
-        return _measure(opened, labels, options, measured_on)
+        return _measure_join(opened, labels, options, measured_on)
 
 
 def measure_sample(run: Run, labels: Sequence[Label], *, labels_are_random: bool = False) -> Measurement:
@@ -93,7 +93,7 @@ def measure_sample(run: Run, labels: Sequence[Label], *, labels_are_random: bool
     return _compare_with_people(run, labels, options)
 
 
-def _measure(
+def _measure_join(
     run: Run,
     labels: Iterable[Label] | None,
     options: MeasurementOptions,
@@ -108,7 +108,7 @@ def _measure(
 def _compare_with_people(run: Run, labels: Sequence[Label], options: MeasurementOptions) -> Measurement:
     """Compare the verdicts of a run with people's labels, in the light of the plan that drew the labelled cases."""
     plan = read_plan_file(run, labels)
-    comparison = _join(run, PeopleLabels(labels, options.criterion, plan.planned), options)
+    comparison = _join_labels(run, PeopleLabels(labels, options.criterion, plan.planned), options)
     judge, data = name_judge_and_data(run)
     measurement = comparison.finish(
         run=run.id,
@@ -155,7 +155,7 @@ def _add_limit(
     return replace(measurement, limit=limit.limit, plan=limit.plan, draw=limit.draw, left_out=left_out)
 
 
-def _join(run: Run, labels: PeopleLabels, options: MeasurementOptions) -> Comparison:
+def _join_labels(run: Run, labels: PeopleLabels, options: MeasurementOptions) -> Comparison:
     comparison = Comparison(labels, options)
     for judged in list_judged_cases(run):
         comparison.add(judged)

@@ -56,7 +56,7 @@ class PeopleLabels:
                     f"labels must be Label, got {show(label)}; load_labels reads a file of them", argument="labels"
                 )
             if label.kind != "model":
-                self._add(label)
+                self._add_label(label)
         criteria = sorted({label.criterion for label in self._examples if label.criterion is not None})
         if criterion is not None and criterion not in criteria:
             listed = ", ".join(map(show, criteria)) or "none"
@@ -140,7 +140,7 @@ class PeopleLabels:
             return False
         return self._subject[place * _DIGEST : (place + 1) * _DIGEST] != bytes.fromhex(subject)
 
-    def _add(self, label: Label) -> None:
+    def _add_label(self, label: Label) -> None:
         """Add a label: what labels have in common is kept once, and of each only its time and its content's digest."""
         number = self._cases.get(label.case)
         if number is None:

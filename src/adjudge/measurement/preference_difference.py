@@ -47,12 +47,12 @@ def find_preference_difference(tally: MeasurementTally, run: RatedRun, rate_limi
 
     The judge's preference in all pairs makes the interval narrower as far as it follows people's, and cannot bias it.
     """
-    _, places, _ = find_sampling(tally, run.origin, labels_are_random=run.labels_are_random, lost=run.lost)
+    places = find_sampling(tally, run.origin, labels_are_random=run.labels_are_random, lost=run.lost).places
     problem = _find_problem(run, rate_limit, len(places), sum(tally.cases.values()))
     limit = rate_limit.limit
     if problem is not None or limit is None:
         return PreferenceDifference(rate=None, limit=None, because=problem or run.missing, pairs=len(places))
-    labelled = [(_JUDGED.get(verdict, 0), _BOUNDS.get(heap, (-1, 1))) for verdict, heap, _ in tally.list_rows(places)]
+    labelled = [(_JUDGED.get(row.verdict, 0), _BOUNDS.get(row.heap, (-1, 1))) for row in tally.list_rows(places)]
     rate = make_rate_difference(
         _list_judged(tally, [value for value, _ in labelled]),
         {place: bounds for place, (_, bounds) in enumerate(labelled)},

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from adjudge.dataset.label import LabelDesign
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
@@ -29,9 +29,17 @@ _FAILS: tuple[LabelledVerdict, ...] = ("failed", "second", "tie")
 _TRUTHS: dict[TruthHeap, bool] = {"good": True, "first": True, "bad": False, "second": False, "tie": False}
 
 
-def find_sampling(
-    tally: MeasurementTally, origin: Origin, *, labels_are_random: bool, lost: int = 0
-) -> tuple[Sampling, Sequence[int], tuple[str, ...]]:
+class SampledCases(NamedTuple):
+    """The labelled cases that count for a rate."""
+
+    sampling: Sampling
+    places: Sequence[int]
+    """Their places among the labelled cases."""
+    notes: tuple[str, ...]
+    """Sentences that a reader should know of the draw."""
+
+
+def find_sampling(tally: MeasurementTally, origin: Origin, *, labels_are_random: bool, lost: int = 0) -> SampledCases:
     """Find how the labels were drawn, which labelled cases count for a rate, and what a reader should know of it.
 
     Where a draw from these contents made some of the labels, those alone are a sample; labels that somebody picked
@@ -40,20 +48,20 @@ def find_sampling(
     """
     every = tally.list_places(tuple(heap for heap in HEAPS if heap != "number"))
     if len(every) == sum(tally.cases.values()):
-        return "census", every, ()
+        return SampledCases("census", every, ())
     plan = find_draw(tally, origin)
     # A plan draws more of some strata than of others, so what is recorded of it goes before what somebody says.
     is_planned = plan is not None and plan is origin.planned
     if labels_are_random and not is_planned and not count_other_draws(tally, origin) and not lost:
-        return "random", every, ()
+        return SampledCases("random", every, ())
     if plan is None:
         is_drawn = any(origin.holds(design) for designs in tally.list_designs(every) for design in designs)
-        return "unknown", every, (_NO_STRATA,) if is_drawn else ()
+        return SampledCases("unknown", every, (_NO_STRATA,) if is_drawn else ())
     sampled = [
         at for at, designs in zip(every, tally.list_designs(every), strict=True) if _is_of(plan, designs, origin)
     ]
     left_out_count = len(every) - len(sampled)
-    return "plan", sampled, (_describe_left(left_out_count),) if left_out_count else ()
+    return SampledCases("plan", sampled, (_describe_left(left_out_count),) if left_out_count else ())
 
 
 def _describe_left(number: int) -> str:
@@ -73,9 +81,9 @@ _NO_STRATA = "The labels name strata of a plan that is not known, so no plan is 
 def count_other_draws(tally: MeasurementTally, origin: Origin) -> int:
     """Count the labelled cases that were drawn from other contents, or by a draw that lacks a case here."""
     return sum(
-        number
-        for _, _, designs, number in tally.count_patterns(tally.list_places(HEAPS))
-        if any(design.drawn_from is not None for design in designs) and not any(map(origin.holds, designs))
+        alike.number
+        for alike in tally.count_patterns(tally.list_places(HEAPS))
+        if any(design.drawn_from is not None for design in alike.designs) and not any(map(origin.holds, alike.designs))
     )
 
 
@@ -83,12 +91,12 @@ def find_draw(tally: MeasurementTally, origin: Origin) -> Planned | None:
     """The draw from these contents that most labelled cases are of, with its strata; ``None`` if no draw is known."""
     plans: Counter[str] = Counter()
     designs, strata = set[LabelDesign](), Counter[tuple[str, str]]()
-    for _, heap, case_designs, number in tally.count_patterns(tally.list_places(HEAPS)):
-        own_designs = [design for design in case_designs if heap != "number" and origin.holds(design)]
+    for alike in tally.count_patterns(tally.list_places(HEAPS)):
+        own_designs = [design for design in alike.designs if alike.heap != "number" and origin.holds(design)]
         designs.update(own_designs)
-        strata.update(dict.fromkeys({(design.plan, design.stratum) for design in own_designs}, number))
+        strata.update(dict.fromkeys({(design.plan, design.stratum) for design in own_designs}, alike.number))
         for name in {design.plan for design in own_designs}:
-            plans[name] += number
+            plans[name] += alike.number
     if not plans:
         return None
     plan = plans.most_common(1)[0][0]
@@ -113,9 +121,10 @@ def compute_rate(
     origin: Origin,
     lost: int = 0,
     level: float = LEVEL,
-) -> tuple[CorrectedRate | Refusal, Sampling, tuple[str, ...]]:
-    """Return the corrected rate or a refusal, how the labels were drawn, and notes on that."""
-    sampling, places, notes = find_sampling(tally, origin, labels_are_random=labels_are_random, lost=lost)
+) -> tuple[CorrectedRate | Refusal, SampledCases]:
+    """Return the corrected rate or a refusal, and the labelled cases that it rests on."""
+    sampled_cases = find_sampling(tally, origin, labels_are_random=labels_are_random, lost=lost)
+    sampling, places = sampled_cases.sampling, sampled_cases.places
     # Cases that were drawn one by one are a random sample of the run, alike or not. That the run itself has groups
     # matters for the system alone. Somebody who says "random" may have drawn whole groups.
     ungrouped = target == "run" and sampling in ("plan", "census")
@@ -124,11 +133,11 @@ def compute_rate(
     if strata is not None:
         heaps, groups = _make_strata(tally, places, strata, names)
         rate = make_internal_rate(heaps, groups=groups, target=target, level=level, method=limits)
-        return replace(rate, naive=_count_passes(tally)), sampling, notes
+        return replace(rate, naive=_count_passes(tally)), sampled_cases
     heaps, groups = make_heaps(tally, places, names)
     sampled = sampling != "unknown"
     rate = make_corrected_rate(heaps, sampled=sampled, groups=groups, target=target, level=level, method=limits)
-    return rate, sampling, notes
+    return rate, sampled_cases
 
 
 def make_heaps(
@@ -144,13 +153,13 @@ def make_heaps(
     order = sorted(sizes)
     columns = {verdict: at for at, verdict in enumerate(order)}
     counts: Counter[tuple[int, bool | None]] = Counter()
-    for verdict, heap, _, number in tally.count_patterns(places):
-        counts[columns[_read_verdict(verdict)], _TRUTHS.get(heap)] += number
+    for alike in tally.count_patterns(places):
+        counts[columns[_read_verdict(alike.verdict)], _TRUTHS.get(alike.heap)] += alike.number
     heaps = [_add_labels(Heap(verdict=name, cases=sizes[name]), counts, at) for name, at in columns.items()]
     if names is None:
         return heaps, None
-    columns_of_cases = [columns[_read_verdict(verdict)] for verdict, _, _ in tally.list_rows(places)]
-    truths = [_TRUTHS.get(heap) for _, heap, _ in tally.list_rows(places)]
+    columns_of_cases = [columns[_read_verdict(row.verdict)] for row in tally.list_rows(places)]
+    truths = [_TRUTHS.get(row.heap) for row in tally.list_rows(places)]
     return heaps, count_groups(names, columns_of_cases, truths, columns=len(order))
 
 
@@ -160,9 +169,9 @@ def _make_strata(
     """Make heaps by the strata of a plan. Verdicts are not told apart in them: strata are of like verdicts already."""
     columns = {name: at for at, name in enumerate(planned.sizes)}
     placed = [
-        (columns[design.stratum], heap)
-        for _, heap, designs in tally.list_rows(places)
-        if (design := planned.find(designs)) is not None
+        (columns[design.stratum], row.heap)
+        for row in tally.list_rows(places)
+        if (design := planned.find(row.designs)) is not None
     ]
     columns_of_cases, truths = [column for column, _ in placed], [_TRUTHS.get(heap) for _, heap in placed]
     names_of = list(planned.sizes)
@@ -180,14 +189,14 @@ def list_draws(
     The strata are those of the plan, else the verdicts of the judge.
     """
     rows = list(tally.list_rows(places))
-    truths = [_TRUTHS.get(heap) for _, heap, _ in rows]
+    truths = [_TRUTHS.get(row.heap) for row in rows]
     if strata is not None:
         columns = {name: at for at, name in enumerate(strata.sizes)}
-        drawn = [columns[design.stratum] for _, _, designs in rows if (design := strata.find(designs)) is not None]
+        drawn = [columns[design.stratum] for row in rows if (design := strata.find(row.designs)) is not None]
         return list(strata.sizes.values()), list(zip(drawn, truths, strict=True))
     heaps, _ = make_heaps(tally, places, None)
     verdicts = {heap.verdict: at for at, heap in enumerate(heaps)}
-    drawn = [verdicts[_read_verdict(verdict)] for verdict, _, _ in rows]
+    drawn = [verdicts[_read_verdict(row.verdict)] for row in rows]
     return [heap.cases for heap in heaps], list(zip(drawn, truths, strict=True))
 
 

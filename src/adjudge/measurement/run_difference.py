@@ -107,7 +107,7 @@ def compare_systems(
     for run in (before, after):
         _check_run(run)
     labels = None if labels is None else tuple(labels)
-    first, second = [_read(run, read_queue(run) if labels is None else labels) for run in (before, after)]
+    first, second = [_read_run(run, read_queue(run) if labels is None else labels) for run in (before, after)]
     questions = sorted(first.passed.keys() & second.passed.keys())
     if not questions:
         raise UsageError(f"{before.folder} and {after.folder} have no case in common; run both on one data set")
@@ -143,7 +143,7 @@ def _compare_sampled(
     first: _Side, second: _Side, questions: Sequence[str], labelled: Sequence[str], looks: Sequence[Look]
 ) -> SystemDifference:
     """Compare from labels that are a random sample of the questions, as the user says."""
-    name, added = find_draw(looks, [_mark(case) for case in labelled])
+    name, added = find_draw(looks, [_mark_case(case) for case in labelled])
     draw = LabelDraw(name=name, added=added, of="difference")
     if len(labelled) < FEWEST_QUESTIONS:
         return _ask_for_more(len(labelled), draw)
@@ -169,7 +169,7 @@ def record_difference_look(run: Run, difference: SystemDifference | JudgeDiffere
 # ---------------------------------------------------------------- reading
 
 
-def _read(run: Run, labels: Sequence[Label]) -> _Side:
+def _read_run(run: Run, labels: Sequence[Label]) -> _Side:
     """Read which cases of a run passed, and what people said of the answers that they read."""
     people = PeopleLabels(labels, None)
     passed: dict[str, bool] = {}
@@ -248,7 +248,7 @@ def _digest_truths(first: _Side, second: _Side, cases: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
-def _mark(case: str) -> str:
+def _mark_case(case: str) -> str:
     return hashlib.sha256(case.encode(errors="surrogatepass")).hexdigest()[:16]
 
 

@@ -33,7 +33,10 @@ def read_queue(run: Run) -> tuple[Label, ...]:
 
 @contextmanager
 def _make_usable(place: Path, *, copy: bool) -> Iterator[Path]:
-    """Open a file of labels, or a copy where it is read-only: to open one brings its cases up to date."""
+    """Open a file of labels, or a copy where it is read-only: to open one brings its cases up to date.
+
+    Raises ``UsageError``.
+    """
     if is_writable(place) and not copy:
         yield place
         return

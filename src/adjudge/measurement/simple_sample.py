@@ -114,7 +114,7 @@ def read_simple_sample(
     if origin.contents is None:
         raise UsageError(f"{run.folder}: {origin.problem}; restore the run, or judge the data again")
     kind, places = _find_sample(run, comparison, origin, labels_are_random=labels_are_random)
-    truths = [heap for _, heap, _ in tally.list_rows(places)]
+    truths = [row.heap for row in tally.list_rows(places)]
     named = sorted([rows.find_name(place), heap] for place, heap in zip(places, truths, strict=True))
     moments = [tally.moments[place] for place in places]
     times = None if NO_TIME in moments else [_EPOCH + timedelta(microseconds=moment) for moment in moments]
@@ -141,9 +141,9 @@ def _find_sample(
             "with ",
             Argument("labels"),
         )
-    sampling, every, _ = find_sampling(tally, origin, labels_are_random=labels_are_random, lost=comparison.lost)
-    if sampling == "census":
-        return "census", list(every)
+    sampled = find_sampling(tally, origin, labels_are_random=labels_are_random, lost=comparison.lost)
+    if sampled.sampling == "census":
+        return "census", list(sampled.places)
     every = list(tally.list_places(HEAPS))
     drawn, stratified = _group_by_draw(tally, origin, every)
     name = max(drawn, key=lambda plan: len(drawn[plan]), default=None)
@@ -155,7 +155,7 @@ def _find_sample(
             f"{run.folder} --store FILE), export it (--export) and name the export with ",
             Argument("labels"),
         )
-    if sampling == "random":
+    if sampled.sampling == "random":
         return "said random", every
     if name is not None:
         return ("random order" if name.startswith(RANDOM_ORDER) else "plan"), drawn[name]

@@ -206,7 +206,7 @@ def list_labelled(run: Run, labels: Iterable[Label] | None = None) -> list[Case]
 
     * ``run``: The run.
     """
-    return [judged.case for judged in _read(run, _find_people(run, labels))]
+    return [judged.case for judged in _read_cases(run, _find_people(run, labels))]
 
 
 def make_succession(
@@ -226,14 +226,14 @@ def make_succession(
     if not candidates:
         raise UsageError("a succession needs at least one candidate; name a judge, or a run of one")
     people = _find_people(before, labels)
-    old = list(_read(before, people))
+    old = list(_read_cases(before, people))
     if not old:
         raise UsageError(
             f"no case of {before.folder} has a settled label; label it (adjudge label), or name a file of labels"
         )
     # Each statement about a candidate can be wrong; so many together must not be wrong more often than one may.
     level = 1 - (1 - LEVEL) / len(candidates)
-    compared = [_compare(before, run, old, people, margin=margin, level=level) for run in candidates]
+    compared = [_compare_candidate(before, run, old, people, margin=margin, level=level) for run in candidates]
     return Succession(
         judge=_name_judge(before),
         folder=str(before.folder),
@@ -271,7 +271,7 @@ def _find_people(run: Run, labels: Iterable[Label] | None) -> _People:
     return _People(every, PeopleLabels(every, None))
 
 
-def _read(run: Run, people: _People) -> Iterator[_Judged]:
+def _read_cases(run: Run, people: _People) -> Iterator[_Judged]:
     """Yield the verdict, the truth and the cost of each case that people decided."""
     functions = name_functions(run.manifest.get("judge"))
     for _, together in groupby(run.items(), key=lambda run_item: run_item.place):
@@ -300,7 +300,7 @@ def _add_costs(run_items: Sequence[RunItem], functions: Collection[str]) -> floa
     ) / len(run_items)
 
 
-def _compare(
+def _compare_candidate(
     before: Run,
     run: Run,
     old: Sequence[_Judged],
@@ -309,10 +309,10 @@ def _compare(
     margin: float,
     level: float,
 ) -> Candidate:
-    """Compare a candidate with the judge that it would follow, on all labelled cases."""
+    """Compare a candidate with the judge that it would follow, on all labelled cases. Raises ``UsageError``."""
     for name in ("asked", "rubric"):
         check_same_question(before, name, run.manifest["digests"].get(name))
-    after = {judged.case.id: judged for judged in _read(run, people)}
+    after = {judged.case.id: judged for judged in _read_cases(run, people)}
     pairs = [(earlier, later) for earlier in old if (later := after.get(earlier.case.id)) is not None]
     if len(pairs) < len(old) or any(earlier.subject != later.subject for earlier, later in pairs):
         raise UsageError(
@@ -325,7 +325,7 @@ def _compare(
     wrong = _make_share(passes, bad, level) if bad else None
     gained = sum(later.agrees and not earlier.agrees for earlier, later in pairs)
     lost = sum(earlier.agrees and not later.agrees for earlier, later in pairs)
-    standing, reason = _decide(agreement, wrong, margin, any_bad=bool(bad) or before.compares)
+    standing, reason = _decide_standing(agreement, wrong, margin, any_bad=bool(bad) or before.compares)
     costs = [[judged.cost for judged in side] for side in zip(*pairs, strict=True)]
     return Candidate(
         judge=_name_judge(run),
@@ -339,7 +339,7 @@ def _compare(
         p_value=compute_mcnemar(lost, gained),
         flips=_count_flips(pairs),
         listed=_list_flips(pairs),
-        cost_usd=(_mean(costs[0]), _mean(costs[1])),
+        cost_usd=(_compute_mean(costs[0]), _compute_mean(costs[1])),
         cost_interval=_find_cost_interval(costs[1], pairs),
         measurement=make_measurement(run, labels=people.labels, most_disagreements=0),
     )
@@ -372,7 +372,9 @@ def _make_share(
     )
 
 
-def _decide(agreement: PairedShare, wrong: PairedShare | None, margin: float, *, any_bad: bool) -> tuple[Standing, str]:
+def _decide_standing(
+    agreement: PairedShare, wrong: PairedShare | None, margin: float, *, any_bad: bool
+) -> tuple[Standing, str]:
     """Decide a candidate's standing by the rule, with the reason."""
     share = f"{100 * margin:g} points"
     if agreement.high < -margin:
@@ -417,7 +419,7 @@ def _list_flips(pairs: Sequence[tuple[_Judged, _Judged]]) -> tuple[Flip, ...]:
     )
 
 
-def _mean(costs: Sequence[float | None]) -> float | None:
+def _compute_mean(costs: Sequence[float | None]) -> float | None:
     known_costs = [cost for cost in costs if cost is not None]
     return sum(known_costs) / len(known_costs) if known_costs and len(known_costs) == len(costs) else None
 

@@ -80,6 +80,7 @@ class _Codes:
     codes: dict[Hashable, int] = field(default_factory=dict)
 
     def find(self, name: Hashable) -> int:
+        """Find the number of a name; a new one gets the next."""
         code = self.codes.get(name)
         if code is None:
             code = self.codes[name] = len(self.codes)
@@ -96,6 +97,15 @@ class _Ratings:
 
     places: array[int] = field(default_factory=lambda: array("i"))
     values: array[int] = field(default_factory=lambda: array("i"))
+
+
+class AlikeCases(NamedTuple):
+    """Labelled cases of one verdict and one truth that were drawn alike."""
+
+    verdict: LabelledVerdict
+    heap: TruthHeap
+    designs: tuple[LabelDesign, ...]
+    number: int = 1
 
 
 class _Pattern(NamedTuple):
@@ -189,7 +199,7 @@ class MeasurementTally:
         self.not_blind += not truth.blind
         self._keep_labelled(verdict_of_case, truth, heap, case)
         self.moments.append(moment)
-        if not _agrees(verdict, heap):
+        if not _agrees_with_people(verdict, heap):
             self.disagreements.add(verdict_of_case, truth, case, criteria_agree=criteria_agree)
 
     def _keep_labelled(self, verdict: CaseVerdict, truth: CaseTruth, heap: TruthHeap, case: TalliedCase) -> None:
@@ -198,9 +208,10 @@ class MeasurementTally:
         self._pattern.append(self._find_pattern(verdict, truth, heap, case))
         self.scores.append(math.nan if verdict.score is None else verdict.score)
         self.numbers.append(_read_number(truth.value))
-        self.marks.append(_digest(case.id))
-        content, task, _ = case.read_texts()
-        self.contents.append(_digest(f"{len(task)}:{task}{content}") if content and content != ERASED else 0)
+        self.marks.append(_digest_text(case.id))
+        texts = case.read_texts()
+        content, task = texts.content, texts.task
+        self.contents.append(_digest_text(f"{len(task)}:{task}{content}") if content and content != ERASED else 0)
         # A case without a group is a group of its own, which no name has to be kept for.
         group = case.group
         self.groups.append(-1 - at if group is None else self._groups.find(group))
@@ -216,12 +227,16 @@ class MeasurementTally:
             self._keep_properties(case)
 
     def _find_pattern(self, verdict: CaseVerdict, truth: CaseTruth, heap: TruthHeap, case: TalliedCase) -> int:
-        """Find the number that stands for all that is counted of a case; equal cases share one."""
+        """Find the number that stands for all that is counted of a case, or give it one; a pair is counted as such.
+
+        Equal cases share one.
+        """
         orders = case.orders
         self.pairs += orders is not None
         remembered = self._known.get((id(verdict), id(truth))) if orders is None else None
         if remembered is not None:
-            return remembered[2]
+            _, _, code = remembered
+            return code
         # Any word may be the side of an order.
         forward, backward = (_VERDICT_CODES.get(side, _UNDECIDED) for side in orders or (None, None))  # type: ignore[call-overload]
         pattern = _Pattern(
@@ -298,15 +313,13 @@ class MeasurementTally:
             categories.append(_OF_HEAP.get(heap, heap))
         return map(categories.__getitem__, self._list_codes(places))
 
-    def count_patterns(
-        self, places: Sequence[int]
-    ) -> list[tuple[LabelledVerdict, TruthHeap, tuple[LabelDesign, ...], int]]:
+    def count_patterns(self, places: Sequence[int]) -> list[AlikeCases]:
         """Count some of the labelled cases by verdict, truth and design, in no order."""
         import numpy as np
 
         numbers = np.bincount(self._take_codes(places), minlength=len(self._patterns.codes)).tolist()
         return [
-            (VERDICTS[pattern.verdict], HEAPS[pattern.heap], pattern.designs, number)
+            AlikeCases(VERDICTS[pattern.verdict], HEAPS[pattern.heap], pattern.designs, number)
             for pattern, number in zip(self._list_patterns(), numbers, strict=True)
             if number
         ]
@@ -325,9 +338,12 @@ class MeasurementTally:
         names = ["(none)" if name is None else str(name) for name in self._kinds.names]
         return [names[self._kind[at]] for at in places]
 
-    def list_rows(self, places: Sequence[int]) -> Iterator[tuple[LabelledVerdict, TruthHeap, tuple[LabelDesign, ...]]]:
-        """Verdict, truth and design of some of the labelled cases."""
-        rows = [(VERDICTS[pattern.verdict], HEAPS[pattern.heap], pattern.designs) for pattern in self._list_patterns()]
+    def list_rows(self, places: Sequence[int]) -> Iterator[AlikeCases]:
+        """Verdict, truth and design of some of the labelled cases, each by itself."""
+        rows = [
+            AlikeCases(VERDICTS[pattern.verdict], HEAPS[pattern.heap], pattern.designs)
+            for pattern in self._list_patterns()
+        ]
         return map(rows.__getitem__, self._list_codes(places))
 
     def list_designs(self, places: Sequence[int]) -> Iterator[tuple[LabelDesign, ...]]:
@@ -417,7 +433,7 @@ class MeasurementTally:
             yield from codes[start : start + _CHUNK].tolist()
 
 
-def _digest(text: str) -> int:
+def _digest_text(text: str) -> int:
     """A number of 64 bits that only this text is likely to have."""
     raw = text.encode(errors="surrogatepass")
     return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest()) or 1
@@ -429,7 +445,7 @@ def _to_array(values: NDArray[Any]) -> array[int]:
     return array("i", values.astype(np.intc).tobytes())
 
 
-def _agrees(verdict: LabelledVerdict, heap: TruthHeap) -> bool:
+def _agrees_with_people(verdict: LabelledVerdict, heap: TruthHeap) -> bool:
     return _AGREEING.get(verdict) == heap or heap in (verdict, "number")
 
 

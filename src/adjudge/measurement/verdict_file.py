@@ -87,7 +87,10 @@ def measure_file(
 
 
 def _is_label_file(name: str) -> bool:
-    """Return whether the first row of a file is a label's: it has a case, a rater and a value."""
+    """Return whether the first row of a file is a label's: it has a case, a rater and a value.
+
+    Raises ``UsageError``.
+    """
     form, gz = find_format(name, None)
     for _, row in read_rows(name, form, None, gz=gz):
         return not isinstance(row, UsageError) and {"case", "rater", "value"} <= set(row)
@@ -149,7 +152,10 @@ def _find_models(name: str, models: list[str], judge: str | None) -> list[str]:
 
 
 def _measure_dataset(name: str, judge: str, people: PeopleLabels, options: MeasurementOptions) -> Measurement:
-    """Measure the judge whose labels are in a data set, against the other labels there and those of people."""
+    """Measure the judge whose labels are in a data set, against the other labels there and those of people.
+
+    Raises ``UsageError``.
+    """
     comparison = Comparison(people, options)
     truths = _StatedTruths()
     any_labels = False

@@ -1,4 +1,7 @@
-"""A number of dollars that calls share, held before they are made so that it is not overrun."""
+"""A number of dollars that calls share, held before they are made so that it is not overrun.
+
+What a call can cost is computed in ``price.py`` (``bound_cost``).
+"""
 
 from __future__ import annotations
 
@@ -137,7 +140,7 @@ class Budget:
         for loop, turn in waiting:
             # Somebody whose loop is closed waits no more.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(_wake, turn)
+                loop.call_soon_threadsafe(_wake_waiter, turn)
 
     def __repr__(self) -> str:
         return "<Budget {} of {} USD spent>".format(*format_apart(self.spent, self.usd, digits=4))
@@ -155,7 +158,7 @@ class Budget:
         )
 
 
-def _wake(turn: asyncio.Future[None]) -> None:
+def _wake_waiter(turn: asyncio.Future[None]) -> None:
     if not turn.done():
         turn.set_result(None)
 

@@ -180,7 +180,10 @@ class FunctionModel:
         return f"<{type(self).__name__} {self.name}>"
 
     def _write_answer(self, answer: Mapping[Any, Any]) -> str:
-        """Write a dictionary as the text of a reply, which begins with the token; it is read as any model's."""
+        """Write a dictionary as the text of a reply, which begins with the token; it is read as any model's.
+
+        Raises ``ModelError``.
+        """
         if find_excess(answer) == "long":  # an object held many times is written each time
             raise ModelError(
                 f"{self.name} returned a dict that cannot be written as JSON: it comes to more than {MOST_WRITTEN:,} "
@@ -397,7 +400,7 @@ def _make_model(
 
 
 def _open_pair(source: Any, name: str | None) -> tuple[Any, str | None]:
-    """The function of a pair, and the name that was given, else the pair's."""
+    """The function of a pair, and the name that was given, else the pair's. Raises ``UsageError``."""
     if not isinstance(source, tuple):
         return source, name
     if len(source) != 2 or not isinstance(source[0], str) or not source[0].strip():

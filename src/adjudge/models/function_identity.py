@@ -71,7 +71,7 @@ class _Walk:
 
     def describe_all(self, function: Callable[..., Any]) -> Any:
         """The function, and everything that was met on the way, as JSON."""
-        return [self._describe(function), *self._describe_met()]
+        return [self._describe_callable(function), *self._describe_met()]
 
     def _describe_met(self) -> Iterator[Any]:
         for value in self._met:  # it grows meanwhile
@@ -80,28 +80,31 @@ class _Walk:
             else:
                 yield self._describe_function(value) if type(value) is FunctionType else self._describe_object(value)
 
-    def _refer(self, value: Any) -> list[Any]:
+    def _refer_to_value(self, value: Any) -> list[Any]:
         if id(value) not in self._numbers:
             self._numbers[id(value)] = len(self._met)
             self._met.append(value)
         return ["met", self._numbers[id(value)]]
 
-    def _describe(self, function: Any) -> Any:
+    def _describe_callable(self, function: Any) -> Any:
         """Describe the parts of a callable that are its identity."""
         if issubclass(type(function), functools.partial):
             arguments = [self._describe_value(value) for value in function.args]
             keywords = {name: self._describe_value(value) for name, value in function.keywords.items()}
-            return {"partial": self._describe(function.func), "args": arguments, "keywords": keywords}
+            return {"partial": self._describe_callable(function.func), "args": arguments, "keywords": keywords}
         inner, call = _find_wrapped(function), type(function).__call__
         if type(function) is FunctionType or (issubclass(type(function), type) and not isinstance(call, FunctionType)):
-            return self._refer(function)
+            return self._refer_to_value(function)
         if type(function) is MethodType:
-            return {"method": self._describe(function.__func__), "self": self._describe_owner(function.__self__)}
+            return {
+                "method": self._describe_callable(function.__func__),
+                "self": self._describe_owner(function.__self__),
+            }
         wrapper: dict[str, Any] = {}
         if inner is not None:
-            wrapper = {"wrapper": type(function).__qualname__, "wrapped": self._describe(inner)}
+            wrapper = {"wrapper": type(function).__qualname__, "wrapped": self._describe_callable(inner)}
         if isinstance(call, FunctionType):  # a wrapper may do anything with what it wraps
-            return wrapper | {"call": self._refer(call), "self": self._refer(function)}
+            return wrapper | {"call": self._refer_to_value(call), "self": self._refer_to_value(function)}
         if wrapper:
             return wrapper
         # Written in C: nothing but its name can be seen, and what it is a method of.
@@ -140,11 +143,11 @@ class _Walk:
             return ["module", value.__name__]
         if issubclass(kind, _CODE) and value.__module__ != module:
             return ["named", *name_function(value)]
-        return self._refer(value) if issubclass(kind, type) else self._describe_value(value)
+        return self._refer_to_value(value) if issubclass(kind, type) else self._describe_value(value)
 
     def _describe_owner(self, owner: Any) -> Any:
         """The object of a method; a class has methods as well."""
-        return self._describe_value(owner) if issubclass(type(owner), type) else self._refer(owner)
+        return self._describe_value(owner) if issubclass(type(owner), type) else self._refer_to_value(owner)
 
     def _describe_object(self, owner: Any) -> Any:
         """Describe an object by its class, and its attributes but those that its methods set."""
@@ -154,7 +157,7 @@ class _Walk:
         attributes |= _read_attribute(owner, "__dict__") or {}
         attributes = {name: value for name, value in attributes.items() if name not in stored and name != "__wrapped__"}
         described = {name: self._describe_value(value) for name, value in sorted(attributes.items())}
-        return {"class": self._refer(kind), "attributes": described}
+        return {"class": self._refer_to_value(kind), "attributes": described}
 
     def _describe_class(self, kind: type[Any]) -> Any:
         """Describe a class by its functions, classes and plain values, and those of the bases in its module."""
@@ -171,10 +174,10 @@ class _Walk:
         kind = type(value)  # not isinstance: a proxy for something that is not there raises where it is asked
         if issubclass(kind, type):
             is_ours = value.__module__ == self._module
-            return self._refer(value) if is_ours else ["class", f"{value.__module__}.{value.__qualname__}"]
+            return self._refer_to_value(value) if is_ours else ["class", f"{value.__module__}.{value.__qualname__}"]
         is_ours = kind.__module__ == self._module and isinstance(kind.__call__, FunctionType)
         if is_ours or issubclass(kind, _CALLED) or _find_wrapped(value) is not None:
-            return self._describe(value)
+            return self._describe_callable(value)
         if kind in (tuple, frozenset):
             items = [self._describe_value(member) for member in value]
             # A set in one order, whatever the process.

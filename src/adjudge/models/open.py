@@ -1,4 +1,7 @@
-"""Models by their names: ``openai:gpt-6.1-terra``, ``http://host:port/v1#NAME``, ``replay:FILE``."""
+"""Models by their names: ``openai:gpt-6.1-terra``, ``http://host:port/v1#NAME``, ``replay:FILE``.
+
+The providers that are known, with their addresses and keys, are in ``providers/catalog.py``.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +54,9 @@ def open_model(spec: str, *, allow_python: bool = False, **options: object) -> M
     if spec == "rules":
         return _RulesOnly()
     if prefix in _LATER and colon:
-        raise UsageError(f"{_show(spec)}: {prefix}: models arrive in a later version")
+        raise UsageError(f"{_show_spec(spec)}: {prefix}: models arrive in a later version")
     if prefix not in _PREFIXES or not colon or prefix == "rules":
-        _reject(spec, prefix)
+        _reject_name(spec, prefix)
     remainder, from_name = _split_options(prefix, remainder)
     checked = _check_options(spec, prefix, from_name | options)
     if prefix in ("http", "https"):
@@ -203,7 +206,7 @@ def _check_options(spec: str, prefix: str, options: Mapping[str, object]) -> dic
     for name in options:
         if name not in names:
             takes = f"it takes {', '.join(names)}" if names else "it takes none"
-            raise UsageError(f"{_show(spec)} has no option {show(name)}; {takes}", argument=name)
+            raise UsageError(f"{_show_spec(spec)} has no option {show(name)}; {takes}", argument=name)
     return {name: _READERS.get(name, _read_text)(name, value) for name, value in options.items() if value is not None}
 
 
@@ -248,7 +251,7 @@ _READERS: Mapping[str, Callable[[str, object], object]] = {
 }
 
 
-def _show(spec: str) -> str:
+def _show_spec(spec: str) -> str:
     """A spec for a message; what may hold a password is left out."""
     return show(spec.partition("?")[0]) if "@" not in spec else "the model's address"
 
@@ -278,7 +281,7 @@ _BY_FUNCTION = {
 _BARE = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
 
 
-def _suggest(spec: str, prefix: str) -> str:
+def _suggest_name(spec: str, prefix: str) -> str:
     """Suggest what may be meant by a name that is none: the provider's own form, or how to hand in a function."""
     provider, slash, name = spec.partition("/")
     provider = (provider if slash else prefix).lower()
@@ -300,10 +303,10 @@ def _suggest(spec: str, prefix: str) -> str:
     return f"; for a function write python:{spec}" if _FUNCTION.fullmatch(spec) else ""
 
 
-def _reject(spec: str, prefix: str) -> NoReturn:
+def _reject_name(spec: str, prefix: str) -> NoReturn:
     prefixes = ", ".join(f"{name}:" for name in _PREFIXES if name not in ("http", "https", "rules"))
     raise UsageError(
-        f"{_show(spec)} is not the name of a model{_suggest(spec, prefix)}; names begin with {prefixes}, "
+        f"{_show_spec(spec)} is not the name of a model{_suggest_name(spec, prefix)}; names begin with {prefixes}, "
         "http://HOST/v1#NAME or are rules",
         argument="spec",
     )

@@ -1,11 +1,15 @@
-"""The cost of calls: prices, the most a call can cost, and the model that adds costs to usages and keeps a budget."""
+"""The cost of calls: prices, the most a call can cost, and the model that adds costs to usages and keeps a budget.
+
+Which price a model has is decided here (``find_price``); the shipped list is in ``price_table.py``, and the amount that
+calls share, in ``budget.py``.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -39,6 +43,10 @@ OLD = 90
 """Days after which a budget says how old the price is that it rests on."""
 
 
+_KEYS = ("input", "output", "cached", "written")
+"""The members of a price that are amounts."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
     """The price of a model, in US dollars per million tokens."""
@@ -59,12 +67,10 @@ class Price:
     """The day on which it was taken from a list; ``None``: it was stated, or comes from a list that is kept current."""
 
     def __post_init__(self) -> None:
-        for member in fields(self)[:4]:
-            value = getattr(self, member.name)
+        for name in _KEYS:
+            value = getattr(self, name)
             if value is not None and not _is_amount(value):
-                raise UsageError(
-                    f"a price's {member.name} must be dollars per million tokens, 0 or more; got {value!r}"
-                )
+                raise UsageError(f"a price's {name} must be dollars per million tokens, 0 or more; got {value!r}")
         if (self.above is None) != (self.beyond is None):
             raise UsageError("a price has above and beyond, or neither")
 
@@ -187,7 +193,7 @@ class PricedModel(WrapperModel):
             )
         return self.price
 
-    def _again(self, model: Model) -> Self:
+    def _make_around(self, model: Model) -> Self:
         return type(self)(model, self.find_price, budget=self.budget)
 
 
@@ -256,8 +262,6 @@ Prices = Mapping[str, Price | Mapping[str, float]]
 
 FREE = Price(input=0.0, output=0.0)
 
-
-_KEYS = ("input", "output", "cached", "written")
 
 _PROVIDERS = {"gemini": "google"}
 """The names that ``genai-prices`` has for providers, where that is not what a model's name begins with."""

@@ -1,7 +1,8 @@
 """The prices of known models, as ``prices.json`` has them; ``scripts/prices`` writes it from the package genai-prices.
 
-The package itself, which the extra ``[cost]`` installs, is newer whenever it is updated, and wins where it is there.
-Names are matched by the list's own conditions, in its order: the first model that matches is the one.
+The price of a model is chosen in ``price.py`` (``find_price``), which asks here last: prices that the user states win,
+then the package itself, which the extra ``[cost]`` installs and which is newer whenever it is updated. Names are
+matched by the list's own conditions, in its order: the first model that matches is the one.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class PriceTable:
         name = model.lower()
         for spelling in dict.fromkeys((name, _COMPACT_DATE.sub(_spell_date, name))):
             for entry in self._list_models(listed):
-                if _matches(entry["match"], spelling):
+                if _fulfils_condition(entry["match"], spelling):
                     return _choose_price(entry.get(processing, entry["live"]), day)
         return None
 
@@ -85,13 +86,13 @@ def _choose_price(prices: list[list[Any]], day: date) -> Mapping[str, Any] | Non
     return begun[-1] if begun else prices[0][1] if prices else None
 
 
-def _matches(condition: Mapping[str, Any], name: str) -> bool:
+def _fulfils_condition(condition: Mapping[str, Any], name: str) -> bool:
     """Return whether a model's name fulfils a condition of the table."""
     ((kind, value),) = condition.items()
     if kind == "or":
-        return any(_matches(part, name) for part in value)
+        return any(_fulfils_condition(part, name) for part in value)
     if kind == "and":
-        return all(_matches(part, name) for part in value)
+        return all(_fulfils_condition(part, name) for part in value)
     if kind == "regex":
         return re.search(value, name) is not None
     if kind == "starts_with":

@@ -129,9 +129,9 @@ class Pace:
             return
         share = left / (limit * LOW) if limit else 0.0
         # Limits fill again all the time, and what is named is when they are full: after a tenth of it, a tenth is back.
-        self._lower(max(float(self.least), self.most * share), (read_reset(reset, self._wall) or 0.0) * LOW)
+        self._lower_ceiling(max(float(self.least), self.most * share), (read_reset(reset, self._wall) or 0.0) * LOW)
 
-    def _lower(self, ceiling: float, seconds: float) -> None:
+    def _lower_ceiling(self, ceiling: float, seconds: float) -> None:
         """A lower ceiling for a while; a low one that still holds is not lifted by a higher one."""
         now = self._clock()
         if seconds <= 0 or (now < self._until and ceiling > self._ceiling):
@@ -150,7 +150,7 @@ class PacedModel(WrapperModel):
         """The model's reply; what its transport meets on the way goes to the pace."""
         return await self.model.complete(replace(request, call=replace(request.call, pace=self.pace)))
 
-    def _again(self, model: Model) -> PacedModel:
+    def _make_around(self, model: Model) -> PacedModel:
         return PacedModel(model, self.pace)
 
 

@@ -87,12 +87,12 @@ async def find_retirement(model: Model, *, within: float = WITHIN) -> Retirement
         status, _, body = await innermost.transport.ask_once(
             "GET", url, access.headers, within=within, secrets=access.secrets
         )
-        return read(innermost.name, _decode(body)) if status == 200 else None
+        return read(innermost.name, _decode_body(body)) if status == 200 else None
     except (AdjudgeError, ValueError, TypeError, RecursionError):
         return None
 
 
-def _decode(body: bytes) -> Mapping[str, Any]:
+def _decode_body(body: bytes) -> Mapping[str, Any]:
     import msgspec
 
     return msgspec.json.decode(body, type=dict[str, Any])

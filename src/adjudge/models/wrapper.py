@@ -11,7 +11,7 @@ from adjudge.models.model import FunctionIdentity, Model, Reply, Request, find_f
 
 
 class WrapperModel:
-    """A model around another one. What is built on it has its own ``complete`` and ``_again``."""
+    """A model around another one. What is built on it has its own ``complete`` and ``_make_around``."""
 
     def __init__(self, model: Model | Callable[..., Any]) -> None:
         self.model = as_model(model)
@@ -48,11 +48,11 @@ class WrapperModel:
         return find_function(self.model)
 
     def named(self, name: str) -> Self:
-        """Another model of the same provider, behind the same layers."""
+        """Another model of the same provider, behind the same layers. Raises ``UsageError``."""
         rename = getattr(self.model, "named", None)
         if rename is None:
             raise UsageError(f"{self.name} has no other models, so {name!r} cannot be asked of it")
-        return self._again(rename(name))
+        return self._make_around(rename(name))
 
     def around(self, model: Model) -> Model:
         """The same layers around another model.
@@ -60,7 +60,7 @@ class WrapperModel:
         A rubric or a call may name a model of another provider. It must not be asked past a budget or a recording.
         """
         inner = getattr(self.model, "around", None)
-        return self._again(model if inner is None else inner(model))
+        return self._make_around(model if inner is None else inner(model))
 
     async def complete(self, request: Request, /) -> Reply:
         """The model's reply."""
@@ -92,7 +92,8 @@ class WrapperModel:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
 
-    def _again(self, model: Model) -> Self:
+    def _make_around(self, model: Model) -> Self:
+        """Make the same layer around another model."""
         raise NotImplementedError
 
 

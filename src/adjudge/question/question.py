@@ -201,12 +201,12 @@ class Question:
         """Render the user part: the data between fences, and how to begin the reply."""
         if self.wording is None:
             return self.parts[0].text
-        fenced = [_fence(part, token) for part in self.parts]
+        fenced = [_fence_part(part, token) for part in self.parts]
         start = f' Begin the reply\'s object with {{"token": "{token}",' if ask_token else ""
         return "".join([*fenced, f"{self.wording.call}{start}"])
 
 
-def _fence(part: Part, token: str) -> str:
+def _fence_part(part: Part, token: str) -> str:
     """Put a piece of data between its fence lines, and an empty line after them."""
     return f"<<{part.label} {token}>>\n{part.text}\n<<end {part.label} {token}>>\n\n"
 

@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from adjudge.errors import Argument, ReplyError, UsageError
 from adjudge.formats.json import MOST_DEPTH, nests_too_deeply
@@ -35,8 +35,7 @@ _LINE = 120
 """The longest line that can state a score; what is longer is prose."""
 
 _MOST_MARKERS = 100
-"""Markers of a reply that are looked at, from its end."""
-"""The number of markers that are looked at to see whose they are."""
+"""Markers of a reply that are looked at to see whose they are, from its end."""
 
 _SENTENCE = 300
 """The distance before a verdict at which its sentence may have begun; further back, nobody knows what it was about."""
@@ -49,7 +48,7 @@ class ReadOptions:
     scale: tuple[float, float] | None = None
     """Lowest and highest score; outside is ``off_scale``. ``None``: any finite number."""
     labels: tuple[str, ...] = ()
-    """The labels offered, written exactly so; for a preference the two names, the one shown first first."""
+    """The labels offered, written exactly so; for a preference the two names, beginning with the one shown first."""
 
     def __post_init__(self) -> None:
         scale = self.scale
@@ -62,6 +61,11 @@ class ReadOptions:
             raise UsageError(
                 f"labels must be different texts without space around them; got {self.labels!r}", argument="labels"
             )
+
+
+def check_offered_labels(labels: tuple[str, ...]) -> None:
+    """Raise ``UsageError`` for labels that no judge can be offered, as ``ReadOptions`` does."""
+    ReadOptions(labels=labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +150,7 @@ _RETRACTED = re.compile(
 _CLOSERS = " \t\r\n*_\"'\u201d\u2019\u00bb)]}`"
 
 
-def _unwrap(text: str) -> str:
+def _unwrap_reply(text: str) -> str:
     """Return the reply without space around it, and out of a fence that holds the whole of it."""
     text = text.strip()
     fence = _FENCE.match(text)
@@ -273,7 +277,7 @@ def _read_strength(text: str, _: ReadOptions) -> str:
 
 
 def _read_bracket(pattern: re.Pattern[str], text: str, form: str) -> str:
-    text = _unwrap(text)
+    text = _unwrap_reply(text)
     verdict: str = _find_agreed(pattern.findall(text), form)
     kept_text = _blank_shown(text)
     _check_kept(kept_text, _find_given(pattern, text, kept_text, form).end())
@@ -281,12 +285,12 @@ def _read_bracket(pattern: re.Pattern[str], text: str, form: str) -> str:
 
 
 def _read_rating(text: str, options: ReadOptions) -> float:
-    """Read ``Rating: [[number]]``."""
+    """Read ``Rating: [[number]]``. Raises ``ReplyError``."""
     # Two brackets amid a sentence are no marker: code in a rationale is full of [[0]]. They are one on a line of their
     # own, and behind words that lead to them where they close the reply ("so I rate it [[8]]."); everywhere else such
     # words can only contradict.
     form = "Rating: [[number]]"
-    text = _unwrap(text)
+    text = _unwrap_reply(text)
     kept_text = _blank_shown(text)
     marked = list(_RATING.finditer(text))
     line_numbers, believed = _find_rating_lines(text, kept_text)
@@ -337,7 +341,9 @@ def _find_rating_lines(text: str, kept_text: str) -> tuple[list[float | str], li
         # "The answer closes with this line:" shows what follows; "My rating:" leads to it.
         is_shown = before.endswith(":") and (not _NAMES_RATING.search(before) or _is_reported(before, len(before) - 1))
         is_shown = is_shown or _ASKED_TO_WRITE.search(before) is not None
-        if (last and not is_shown) or (place == 0 and not _is_cut_off(text)):
+        closes = last and not is_shown
+        opens = place == 0 and not _is_cut_off(text)
+        if closes or opens:
             believed.append((ratings[-1], len(text) if last else text.find(line) + len(line)))
     return ratings, believed
 
@@ -377,25 +383,36 @@ _LISTED = re.compile(r"^[ \t]{0,8}[*_]{0,3}([0-9]{1,3})[.)](?![^\n?]*\?)", re.MU
 
 def _read_score(text: str, options: ReadOptions) -> float:
     """Read a number that is alone on a line, or follows a word like ``Rating:``."""
-    text = _unwrap(text)
+    text = _unwrap_reply(text)
     kept_text = _blank_shown(text)
     form = "a number on a line of its own, like 7 or Rating: 7"
-    stated, read, end = _find_scores(text, kept_text, options)
+    scores = _find_scores(text, kept_text, options)
+    read, end = [*scores.read], scores.end
     closing = _SCORE_CLOSES.search(kept_text[-_LINE:])
     if closing:
         read.append(float(closing[1]))
         end = len(text)
     # A score that is only mentioned is never read, but it can contradict: "Score: 1 of 5" beside "Rating: 5".
-    stated += [float(number_text) for number_text in _SCORE_SAID.findall(text)]
+    stated = [*scores.stated, *(float(number_text) for number_text in _SCORE_SAID.findall(text))]
     if stated:
-        _find_agreed(stated, form)
+        _find_agreed(stated, form)  # raises where two of them differ
     score = _find_agreed(read, form)
     _check_kept(kept_text, end)
     return _on_scale(score, options)
 
 
-def _find_scores(text: str, kept_text: str, options: ReadOptions) -> tuple[list[float], list[float], int]:
-    """Find all numbers that have a line of their own, the scores among them, and where the last of these ends."""
+class _Scores(NamedTuple):
+    """The numbers of a reply that have a line of their own."""
+
+    stated: list[float]
+    read: list[float]
+    """The scores among them."""
+    end: int
+    """The place in the text at which the last score ends."""
+
+
+def _find_scores(text: str, kept_text: str, options: ReadOptions) -> _Scores:
+    """Find all numbers that have a line of their own, and the scores among them."""
     stated: list[float] = []
     read: list[float] = []
     end = position = 0
@@ -418,10 +435,12 @@ def _find_scores(text: str, kept_text: str, options: ReadOptions) -> tuple[list[
         # and at the end of a list it may be the number of the next item.
         first = place == 0 and (len(lines) == 1 or match["label"] is not None or not _is_cut_off(text))
         last = place == len(lines) - 1 > 0 and not (line.rstrip(".").isdigit() and _continues_list(text, stated[-1]))
-        if is_kept and not _ASKED_TO_WRITE.search(before) and (names_score or first or last):
+        is_asked_for = _ASKED_TO_WRITE.search(before) is not None
+        is_answer = names_score or first or last
+        if is_kept and is_answer and not is_asked_for:
             read.append(stated[-1])
             end = line_end
-    return stated, read, end
+    return _Scores(stated, read, end)
 
 
 def _continues_list(text: str, number: float) -> bool:
@@ -468,7 +487,7 @@ _AS_TOLD = re.compile(
 
 def _read_better(text: str, _: ReadOptions) -> str:
     form = "a sentence that says Output (a) is better, or Output (b) is better"
-    text = _unwrap(text)
+    text = _unwrap_reply(text)
     if alone := _MARKED_ALONE.fullmatch(text):
         return _read_side(alone[1])
     letters = [match[1] for match in _BETTER.finditer(text)]
@@ -481,8 +500,8 @@ def _read_better(text: str, _: ReadOptions) -> str:
 
 
 def _read_output(text: str, _: ReadOptions) -> str:
-    """Read which side a reply names that begins with ``Output (a)`` or ``Output (b)``."""
-    text = _unwrap(text)
+    """Read which side a reply names that begins with ``Output (a)`` or ``Output (b)``. Raises ``ReplyError``."""
+    text = _unwrap_reply(text)
     form = "a reply that begins with Output (a) or Output (b) and says no more, or that it is better"
     # With a heading's or a bold mark it is the verdict only where nothing follows: a rationale has such headings, too.
     if alone := _MARKED_ALONE.fullmatch(text):
@@ -491,7 +510,7 @@ def _read_output(text: str, _: ReadOptions) -> str:
     better = _BETTER.match(text, len(text) - len(_BEFORE_SENTENCE.sub("", text, count=1)))
     first = opening or (better if better and _is_verdict(text, better) else None)
     if first is None:
-        raise _unparseable(form, text)
+        raise _make_unparseable(form, text)
     others = [match[1] for pattern in (_ALONE, _BETTER) for match in pattern.finditer(text)]
     side = _read_side(_find_agreed([first[1], *others], form))
     _check_kept(_blank_shown(text), first.end())
@@ -561,20 +580,24 @@ _NOT_BETTER = re.compile(
 
 
 def _read_leading(text: str, _: ReadOptions) -> str:
-    """Read which side a reply names that begins with A, B or C, and check that its reasons do not deny it."""
+    """Read which side a reply names that begins with A, B or C, and check that its reasons do not deny it.
+
+    Raises ``ReplyError``.
+    """
     form = "a reply that begins with A, B or C, alone or as in A: Feedback 1 is better."
-    text = _unwrap(text)
+    text = _unwrap_reply(text)
     lines = [line for line in text.split("\n") if line.strip()]
     matches = [match for match in (_match_leading(line) for line in lines) if match is not None]
     first = _match_leading(lines[0]) if lines else None
     kept_text = _blank_shown(text)
-    if first is None or lines[0] not in kept_text or (len(lines) == 1 and first[0].endswith(":")):
-        raise _unparseable(form, text)
+    is_heading = first is not None and len(lines) == 1 and first[0].endswith(":")
+    if first is None or lines[0] not in kept_text or is_heading:
+        raise _make_unparseable(form, text)
     conclusion = first["says"].strip(" \t*_\"'`")
     # "A: Paris." echoes an answer. And where the reasons are cut off, the judge may have been about to take it back.
     whole = not _is_cut_off(text) or (len(lines) == 1 and (not conclusion or conclusion.endswith("better")))
     if (conclusion and not _COMPARES.search(conclusion)) or not whole:
-        raise _unparseable(form, text)
+        raise _make_unparseable(form, text)
     letter = first["letter"]
     letters = [match["letter"] for match in matches] + [each.upper() for each in _LETTER_SAID.findall(text)]
     sides = [_SIDES[each] for each in letters]
@@ -601,9 +624,9 @@ GRADES = ("C", "I", "P")
 
 
 def _read_grade(text: str, options: ReadOptions) -> str:
-    """Read the label behind ``GRADE:``."""
+    """Read the label behind ``GRADE:``. Raises ``ReplyError``."""
     labels = sorted(options.labels or GRADES, key=len, reverse=True)
-    text = _unwrap(text)
+    text = _unwrap_reply(text)
     form = "GRADE: and one of " + ", ".join(labels)
 
     def find_label(match: re.Match[str]) -> str:
@@ -632,7 +655,7 @@ def _read_label(text: str, options: ReadOptions) -> str:
         )
     label = text.strip()
     if label not in options.labels:
-        raise _unparseable("one of the labels offered and nothing else", text)
+        raise _make_unparseable("one of the labels offered and nothing else", text)
     return label
 
 
@@ -641,7 +664,7 @@ def _read_name(text: str, options: ReadOptions) -> str:
     first, second = _get_two_names(options, "name")
     side = {first: "first", second: "second"}.get(text.strip())
     if side is None:
-        raise _unparseable(f"{first} or {second} and nothing else", text)
+        raise _make_unparseable(f"{first} or {second} and nothing else", text)
     return side
 
 
@@ -660,7 +683,7 @@ def _get_two_names(options: ReadOptions, reader: str) -> tuple[str, str]:
 
 
 def _read_ranking(text: str, options: ReadOptions) -> str:
-    """Read which of two names a JSON ranking puts first."""
+    """Read which of two names a JSON ranking puts first. Raises ``ReplyError``."""
     first, second = _get_two_names(options, "ordered_models")
     form = f"ordered_models with {first} and {second}, one ranked 1 and the other 2"
     rows = _load_object(text).get("ordered_models")
@@ -672,11 +695,11 @@ def _read_ranking(text: str, options: ReadOptions) -> str:
         [first, second],
         [second, first],
     ):
-        raise _unparseable(form, text)
+        raise _make_unparseable(form, text)
     if ranks[0][1] == ranks[1][1]:
         raise ReplyError("contradiction", f"the ranking puts {first} and {second} in the same place")
     if {rank for _, rank in ranks} != {1, 2}:
-        raise _unparseable(form, text)
+        raise _make_unparseable(form, text)
     return "first" if (first, 1) in ranks else "second"
 
 
@@ -686,7 +709,7 @@ def _read_json_score(text: str, options: ReadOptions) -> float:
     values = [members[key] for key in ("score", "rating") if key in members]
     numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if len(numbers) != len(values):
-        raise _unparseable(form, text)
+        raise _make_unparseable(form, text)
     return _on_scale(_find_agreed(numbers, form), options)
 
 
@@ -698,19 +721,22 @@ def _read_json_winner(text: str, options: ReadOptions) -> str:
     values = [members[key] for key in ("winner", "verdict", "choice") if key in members]
     named_sides = [sides[value] for value in values if isinstance(value, str) and value in sides]
     if len(named_sides) != len(values):
-        raise _unparseable(form, text)
+        raise _make_unparseable(form, text)
     return _find_agreed(named_sides, form)
 
 
 def _load_object(text: str) -> dict[str, object]:
-    """Read the one JSON object in a text, bare or in a fence, with any prose around it that holds no brace."""
+    """Read the one JSON object in a text, bare or in a fence, with any prose around it that holds no brace.
+
+    Raises ``ReplyError``.
+    """
     start = text.find("{")
     if start < 0:
-        raise _unparseable("a JSON object", text)
-    members, end = _decode(text, start)
+        raise _make_unparseable("a JSON object", text)
+    members, end = _decode_object(text, start)
     second_start = text.find("{", end)
     # The two are compared as they are written: comparing deep values can exhaust the stack.
-    if second_start >= 0 and text[second_start : _decode(text, second_start)[1]] != text[start:end]:
+    if second_start >= 0 and text[second_start : _decode_object(text, second_start)[1]] != text[start:end]:
         raise ReplyError("contradiction", "the reply holds two JSON objects that differ; ask for one")
     if second_start >= 0 or "}" in text[:start] or "}" in text[end:]:
         # Skipping a stray brace would be choosing which part of the reply is the answer.
@@ -718,8 +744,8 @@ def _load_object(text: str) -> dict[str, object]:
     return members
 
 
-def _decode(text: str, start: int) -> tuple[dict[str, object], int]:
-    """Decode the JSON object at ``start``, and return it and the place behind its end."""
+def _decode_object(text: str, start: int) -> tuple[dict[str, object], int]:
+    """Decode the JSON object at ``start``, and return it and the place behind its end. Raises ``ReplyError``."""
     if nests_too_deeply(text, start):
         raise ReplyError("unparseable", f"the JSON object nests deeper than {MOST_DEPTH} brackets")
     try:
@@ -778,7 +804,7 @@ def _on_scale(score: float, options: ReadOptions) -> float:
     return score
 
 
-def _unparseable(form: str, text: str) -> ReplyError:
+def _make_unparseable(form: str, text: str) -> ReplyError:
     return ReplyError("unparseable", f"the reply, {len(text)} characters long, is not in the form asked for: {form}")
 
 

@@ -80,7 +80,10 @@ def _read_text(
 
 
 def _read_named(text: str, question: Question, style: ReplyStyle) -> Answer:
-    """Read a reply with the reader that the style names, and make the answer for what it read."""
+    """Read a reply with the reader that the style names, and make the answer for what it read.
+
+    Raises ``ReplyError``.
+    """
     from adjudge.question.readers import ReadOptions, find_reader
 
     form = find_reader(style.reader)

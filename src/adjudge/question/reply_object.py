@@ -19,7 +19,11 @@ from adjudge.errors import ReplyError
 from adjudge.formats.folding import fold_character
 from adjudge.formats.json import MOST_DEPTH, nests_too_deeply
 
-FLAGS = ("safe", "passed", "allowed", "approved")
+YES_NO_FLAGS = ("safe", "passed", "allowed")
+"""Members of which a yes/no reply has at least one."""
+
+
+FLAGS = (*YES_NO_FLAGS, "approved")
 """Members that say yes or no. Where the form does not have them, one that says no contradicts a pass."""
 
 
@@ -46,7 +50,7 @@ ANY: Mapping[str, Any] = {}
 """The schema of a member whose value is not searched for further verdicts: it is a text, or anything may be in it."""
 
 
-YES_NO: Mapping[str, Any] = dict.fromkeys((*FLAGS[:3], "reasoning"), ANY)
+YES_NO: Mapping[str, Any] = dict.fromkeys((*YES_NO_FLAGS, "reasoning"), ANY)
 """The form of a yes/no reply."""
 
 
@@ -110,19 +114,21 @@ def find_object(text: str, token: str | None) -> int:
     return max(text.find("{", after), 0)
 
 
-def read_flag(members: Mapping[str, Any], *, names: tuple[str, ...] = FLAGS[:3], need: bool = True) -> bool | None:
+def read_flag(members: Mapping[str, Any], *, names: tuple[str, ...] = YES_NO_FLAGS, need: bool = True) -> bool | None:
     """Read what the yes/no members of an object agree on.
 
     Each member present must be a real boolean; several must agree (else ``contradiction``). ``names`` are those that
     can answer; a further flag can only contradict. Without any: ``unparseable``, or ``None`` when none is needed.
+    Raises ``ReplyError``.
     """
     present = {name: value for name, value in members.items() if _fold_name(name) in FLAGS}
     for name, value in present.items():
         if not isinstance(value, bool):
-            raise ReplyError("unparseable", f"{_show(name)} must be true or false, got {_show(value)}")
+            raise ReplyError("unparseable", f"{_show_hostile(name)} must be true or false, got {_show_hostile(value)}")
     if len(set(present.values())) > 1:
         raise ReplyError(
-            "contradiction", f"the reply says {', '.join(f'{_show(k)} is {_show(v)}' for k, v in present.items())}"
+            "contradiction",
+            f"the reply says {', '.join(f'{_show_hostile(k)} is {_show_hostile(v)}' for k, v in present.items())}",
         )
     if need and not any(name in present for name in names):
         raise ReplyError("unparseable", f"the reply has none of {', '.join(names)}")
@@ -155,14 +161,14 @@ def read_other_flags(reply: Mapping[str, Any], form: Mapping[str, Any]) -> bool 
 
 
 def _read_unknown(unknown: Mapping[str, Any]) -> bool | None:
-    """Read the flags among the unknown members of one object."""
+    """Read the flags among the unknown members of one object. Raises ``ReplyError``."""
     if not unknown:
         return None
     for name in unknown:
         if _fold_name(name) in _OTHER_VERDICTS:
             raise ReplyError(
                 "unparseable",
-                f"the reply gives a second verdict in {_show(name)}, a member that the form does not have",
+                f"the reply gives a second verdict in {_show_hostile(name)}, a member that the form does not have",
             )
     return read_flag(unknown, need=False)
 
@@ -212,48 +218,59 @@ _OTHER_VERDICTS = frozenset(OTHER_VERDICTS)
 
 
 def read_text(members: Mapping[str, Any], name: str) -> str:
-    """Read an optional text member; absent or null is empty, any other type is ``unparseable``."""
+    """Read an optional text member; absent or null is empty, any other type is ``unparseable``.
+
+    Raises ``ReplyError``.
+    """
     value = members.get(name)
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise ReplyError("unparseable", f"{name!r} must be a text, got {_show(value)}")
+        raise ReplyError("unparseable", f"{name!r} must be a text, got {_show_hostile(value)}")
     return value
 
 
 def read_texts(members: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Read an optional list of texts; absent or null is empty, anything else is ``unparseable``."""
+    """Read an optional list of texts; absent or null is empty, anything else is ``unparseable``.
+
+    Raises ``ReplyError``.
+    """
     value = members.get(name)
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise ReplyError("unparseable", f"{name!r} must be a list of texts, got {_show(value)}")
+        raise ReplyError("unparseable", f"{name!r} must be a list of texts, got {_show_hostile(value)}")
     return tuple(value)
 
 
 def read_number(value: object, *, of: str, low: float, high: float) -> float:
-    """Read a score on its own scale; a boolean, NaN, infinity or a number outside is ``off_scale``."""
+    """Read a score on its own scale; a boolean, NaN, infinity or a number outside is ``off_scale``.
+
+    Raises ``ReplyError``.
+    """
     kind = type(value)
     if kind is not float and kind is not int:
         if kind is bool:
             raise ReplyError("off_scale", f"the score of {of!r} must be a number from {low:g} to {high:g}, got {value}")
-        raise ReplyError("unparseable", f"the score of {of!r} must be a number, got {_show(value)}")
+        raise ReplyError("unparseable", f"the score of {of!r} must be a number, got {_show_hostile(value)}")
     if not low <= value <= high:  # type: ignore[operator]  # also false for NaN; safe for integers of any size
-        raise ReplyError("off_scale", f"the score of {of!r} must be from {low:g} to {high:g}, got {_show(value)}")
+        raise ReplyError(
+            "off_scale", f"the score of {of!r} must be from {low:g} to {high:g}, got {_show_hostile(value)}"
+        )
     return float(value)  # type: ignore[arg-type]
 
 
 def read_choice(members: Mapping[str, Any], name: str, *, offered: tuple[str, ...], also: tuple[str, ...]) -> str:
     """Read which of the texts on offer a member names; a text that was not offered is ``off_scale``.
 
-    A member of ``also`` is not asked for and not needed; one that names another of those on offer is a second
-    verdict, and a ``contradiction``.
+    A member of ``also`` is not asked for and not needed; one that names another of those on offer is a second verdict,
+    and a ``contradiction``. Raises ``ReplyError``.
     """
     value = members.get(name)
     if not isinstance(value, str):
-        raise ReplyError("unparseable", f"{name!r} must be one of {', '.join(offered)}, got {_show(value)}")
+        raise ReplyError("unparseable", f"{name!r} must be one of {', '.join(offered)}, got {_show_hostile(value)}")
     if value not in offered:
-        raise ReplyError("off_scale", f"{name!r} must be one of {', '.join(offered)}, got {_show(value)}")
+        raise ReplyError("off_scale", f"{name!r} must be one of {', '.join(offered)}, got {_show_hostile(value)}")
     for other in also:
         other_choice = members.get(other)
         if isinstance(other_choice, str) and other_choice in offered and other_choice != value:
@@ -264,7 +281,8 @@ def read_choice(members: Mapping[str, Any], name: str, *, offered: tuple[str, ..
 def read_criteria(members: Mapping[str, Any], names: list[str]) -> dict[str, Mapping[str, Any]]:
     """Read the entry for each criterion: a list of objects with ``name``, or an object keyed by name.
 
-    One left out, repeated or invented is ``missing_criterion``: a score nobody gave is never assumed.
+    One left out, repeated or invented is ``missing_criterion``: a score nobody gave is never assumed. Raises
+    ``ReplyError``.
     """
     value = members.get("criteria")
     pairs: list[tuple[Any, Any]]
@@ -275,7 +293,7 @@ def read_criteria(members: Mapping[str, Any], names: list[str]) -> dict[str, Map
     elif isinstance(value, list):
         pairs = [(entry.get("name") if isinstance(entry, dict) else None, entry) for entry in value]
     else:
-        raise ReplyError("missing_criterion", f"the reply has no list of criteria, got {_show(value)}")
+        raise ReplyError("missing_criterion", f"the reply has no list of criteria, got {_show_hostile(value)}")
     if not all(isinstance(name, str) and isinstance(entry, dict) for name, entry in pairs):
         raise ReplyError("unparseable", "every entry of 'criteria' must be an object with a name")
     entry_names = [name for name, _ in pairs]
@@ -283,7 +301,9 @@ def read_criteria(members: Mapping[str, Any], names: list[str]) -> dict[str, Map
         if entry_names.count(name) != 1:
             invented = next((other for other in entry_names if other not in names), None)
             instead = (
-                "" if invented is None else f", which scores {_show(invented)}, and the rubric has no such criterion"
+                ""
+                if invented is None
+                else f", which scores {_show_hostile(invented)}, and the rubric has no such criterion"
             )
             raise ReplyError(
                 "missing_criterion",
@@ -291,12 +311,14 @@ def read_criteria(members: Mapping[str, Any], names: list[str]) -> dict[str, Map
             )
     for name in entry_names:
         if name not in names:
-            raise ReplyError("missing_criterion", f"the reply scores {_show(name)}, which the rubric does not have")
+            raise ReplyError(
+                "missing_criterion", f"the reply scores {_show_hostile(name)}, which the rubric does not have"
+            )
     return dict(pairs)
 
 
 def _drop_thinking(reply: str) -> str:
-    """Remove one leading think block, the only marker acted on: it can only take text away."""
+    """Remove one leading think block, the only marker acted on: it can only take text away. Raises ``ReplyError``."""
     stripped = reply.lstrip()
     if not stripped.startswith("<think>"):
         return reply
@@ -315,7 +337,7 @@ def _read_with_token(text: str, token: str) -> dict[str, Any]:
     others = _find_others(text, token, starts)
     if len(starts) + len(others) > 1:
         raise _make_repeat_error(text, starts, others)
-    reply_object, end = _decode(text, starts[0])
+    reply_object, end = _decode_at(text, starts[0])
     if end != len(text) and not _ends_fence(text, end):
         raise TextAfterError
     return reply_object
@@ -357,7 +379,7 @@ def _make_repeat_error(text: str, starts: list[int], others: list[re.Match[str]]
     for start in [*starts[:3], *behind]:
         # One that cannot be read says nothing, and must not hide that two others differ.
         with suppress(ReplyError):
-            objects.append(_decode(text, start)[0])
+            objects.append(_decode_at(text, start)[0])
     times = len(starts) + len(others)
     if len(objects) > 1 and any(match != objects[0] for match in objects[1:]):
         return ReplyError("contradiction", f"the reply answers {times} times, differently")
@@ -365,7 +387,10 @@ def _make_repeat_error(text: str, starts: list[int], others: list[re.Match[str]]
 
 
 def _read_alone(text: str) -> dict[str, Any]:
-    """Read the one object of a reply without a token: bare, or in one fence, with prose before it or none."""
+    """Read the one object of a reply without a token: bare, or in one fence, with prose before it or none.
+
+    Raises ``ReplyError``.
+    """
     start = text.find("{")
     if start < 0:
         raise ReplyError("unparseable", "the reply holds no object")
@@ -377,7 +402,7 @@ def _read_alone(text: str) -> dict[str, Any]:
         fenced, before = True, before[: before.rindex("```")]
     if "}" in before:
         raise ReplyError("unparseable", "there is a brace before the reply's object")
-    reply_object, end = _decode(text, start)
+    reply_object, end = _decode_at(text, start)
     rest = text[end:]
     if rest.strip() and not (fenced and rest.strip() == "```"):
         raise TextAfterError
@@ -386,8 +411,8 @@ def _read_alone(text: str) -> dict[str, Any]:
     return reply_object
 
 
-def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
-    """Decode the object at ``start``."""
+def _decode_at(text: str, start: int) -> tuple[dict[str, Any], int]:
+    """Decode the object at ``start``. Raises ``ReplyError``."""
     value, end = _decode_value(text, start)
     if not isinstance(value, dict):
         raise ReplyError("unparseable", "the reply is not an object")
@@ -395,13 +420,16 @@ def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
 
 
 def _decode_value(text: str, start: int) -> tuple[Any, int]:
-    """Decode the value at ``start`` strictly: no duplicate key, no NaN or infinity but in a score, bounded depth."""
+    """Decode the value at ``start`` strictly: no duplicate key, no NaN or infinity but in a score, bounded depth.
+
+    Raises ``ReplyError``.
+    """
     if nests_too_deeply(text, start):
         raise ReplyError("unparseable", f"the reply nests deeper than {MOST_DEPTH} brackets")
     try:
         value, end = _DECODER.raw_decode(text, start)
     except _DuplicateKeyError as error:
-        raise ReplyError("unparseable", f"the reply has the key {_show(error.args[0])} twice") from None
+        raise ReplyError("unparseable", f"the reply has the key {_show_hostile(error.args[0])} twice") from None
     except _NotFiniteError:
         raise ReplyError("unparseable", _NOT_FINITE) from None
     except json.JSONDecodeError as error:
@@ -409,7 +437,7 @@ def _decode_value(text: str, start: int) -> tuple[Any, int]:
         reason = "is cut off" if open_end else f"is not valid JSON at character {error.pos}: {error.msg}"
         raise ReplyError("unparseable", f"the reply's object {reason}") from None
     except (ValueError, RecursionError) as error:
-        raise ReplyError("unparseable", f"the reply's object cannot be read: {_show(str(error))}") from None
+        raise ReplyError("unparseable", f"the reply's object cannot be read: {_show_hostile(str(error))}") from None
     if "\\u" in text:
         _check_unicode(value)
     return value, end
@@ -483,7 +511,7 @@ def _is_finite(value: object) -> bool:
     return True
 
 
-def _show(value: object) -> str:
+def _show_hostile(value: object) -> str:
     """Write a hostile value for a message: short, on one line, no control characters."""
     try:
         text = ascii(value)

@@ -1,4 +1,7 @@
-"""The style of a judge's replies: the reader, its labels, and the questions that it can answer."""
+"""The style of a judge's replies: the reader, its labels, and the questions that it can answer.
+
+The readers themselves are in ``readers.py`` (``READERS``): another style of reply is added there.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,8 @@ class ReplyStyle:
 
     reader: str = ADJUDGE_FORM
     labels: tuple[str, ...] = ()
-    """The names behind it: of the two places, the one shown first first; or every label that is offered."""
+    """For a comparison the names of the two contents, beginning with the one that is shown first; for a reader of
+    labels every label that is offered."""
     passes: tuple[str, ...] = ()
     """The labels that pass, for a reader of labels."""
 
@@ -37,9 +41,9 @@ class ReplyStyle:
 
 def _check_labels(style: ReplyStyle) -> None:
     """Raise ``UsageError`` for labels that the reader does not take, or that pass and are not offered."""
-    from adjudge.question.readers import GRADES, ReadOptions, find_reader
+    from adjudge.question.readers import GRADES, check_offered_labels, find_reader
 
-    ReadOptions(labels=style.labels)
+    check_offered_labels(style.labels)
     reader, labels, passes = style.reader, style.labels, style.passes
     form = None if reader == ADJUDGE_FORM else find_reader(reader)
     if labels and (form is None or form.name not in _TAKES_LABELS):

@@ -105,7 +105,10 @@ def _list_ours(question: Question) -> tuple[str, ...]:
 
 
 def _read_value(members: Mapping[str, Any], question: Question) -> Any:
-    """Read the value of the caller's type from a reply; every member of the type has to be in the reply."""
+    """Read the value of the caller's type from a reply; every member of the type has to be in the reply.
+
+    Raises ``ReplyError``.
+    """
     kind = question.value_type
     if kind is None:
         raise ReplyError("error", "the question has no result format")
@@ -133,7 +136,7 @@ def _list_members(kind: type[Any]) -> tuple[str, ...]:
 
 
 def _make_schema(kind: type[Any]) -> dict[str, Any]:
-    """Make the JSON schema of a type of the caller's."""
+    """Make the JSON schema of a type of the caller's. Raises ``UsageError``."""
     if not isinstance(kind, type):
         raise UsageError(
             f"result_format must be a pydantic model, dataclass or msgspec Struct, got {kind!r}",
@@ -162,7 +165,7 @@ def _make_schema(kind: type[Any]) -> dict[str, Any]:
 
 
 def _inline_references(node: Any, definitions: Mapping[str, Any], depth: int = 0) -> Any:
-    """Return the schema without references, since the members are put into a schema of ours."""
+    """Return the schema without references, since the members are put into a schema of ours. Raises ``UsageError``."""
     if depth > 20:
         raise UsageError("result_format refers to itself; a reply's form must have an end", argument="result_format")
     if isinstance(node, list):

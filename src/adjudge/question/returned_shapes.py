@@ -112,7 +112,7 @@ def _bring_into_scores(returned: Any, question: Question, rubric: Rubric) -> Map
 
 
 def _make_entry(name: object, value: Any, question: Question, rubric: Rubric) -> dict[str, Any]:
-    """Make a criterion's entry; the end of the scale is the score of a mere yes or no."""
+    """Make a criterion's entry; the end of the scale is the score of a mere yes or no. Raises ``ReplyError``."""
     verdict = _read_verdict(value, question)
     score = verdict.get("score", verdict.get("passed"))
     if score is None:
@@ -234,7 +234,7 @@ def describe_scale_remedy(returned: Mapping[str, Any], rubric: Rubric) -> str:
 
 
 def _find_criterion(question: Question) -> str:
-    """Return the name of the one criterion that a mere boolean or number is about."""
+    """Return the name of the one criterion that a mere boolean or number is about. Raises ``ReplyError``."""
     criteria = question.open_criteria
     if len(criteria) != 1:
         names = ", ".join(repr(criterion.name) for criterion in criteria)

@@ -165,8 +165,9 @@ def answer_preference(reply: Mapping[str, Any], question: Question) -> Answer:
 def answer_choice(preferred: str, question: Question, *, reasoning: str = "") -> Answer:
     """Make the answer that names one of the preferences on offer.
 
-    It has passed whichever of them it names: that a seat of a chain has answered is what strategies ask, and no
-    place may be the one that counts as a failure, or the order of two contents would decide between them.
+    It has passed whichever of them it names: that a seat of a chain has answered is what strategies ask, and no place
+    may be the one that counts as a failure, or the order of two contents would decide between them. Raises
+    ``ReplyError``.
     """
     if preferred not in question.choices:
         raise ReplyError("off_scale", f"the reply says {preferred}, and on offer were {', '.join(question.choices)}")
@@ -229,7 +230,10 @@ def _check_level(criterion: Criterion, value: float) -> None:
 
 
 def _check_quotes(entry: Mapping[str, Any], criterion: Criterion, question: Question) -> tuple[str, ...]:
-    """Return the quotation a criterion asked for; one that is not in the content was made up by the judge."""
+    """Return the quotation a criterion asked for; one that is not in the content was made up by the judge.
+
+    Raises ``ReplyError``.
+    """
     if "quote" not in entry:
         raise ReplyError("unparseable", f"criterion {criterion.name!r} asks for a quote and the reply has none")
     quote = read_text(entry, "quote")

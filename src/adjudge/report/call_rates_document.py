@@ -61,12 +61,12 @@ def describe_call_rates(rates: CallRates) -> str:
     if not known:
         reason = rates.because if rates.limit is None else "no labelled call is one that people would stop"
         return f"Who lets through what people would stop is not known: {reason}."
-    parts = [f"{_NAMES[decider.name]} {_describe(decider.wrong_passes_of_bad)}" for decider in known]
+    parts = [f"{_NAMES[decider.name]} {_describe_estimate(decider.wrong_passes_of_bad)}" for decider in known]
     listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     return f"Of the calls that people would stop, these let through: {listed}."
 
 
-def _describe(estimate: Estimate) -> str:
+def _describe_estimate(estimate: Estimate) -> str:
     """Describe a share with its limits; one that was counted has none."""
     has_limits = estimate.value is not None and estimate.method != "counted"
     return format_estimate(estimate, share=True) if has_limits else format_rate(estimate.value)
@@ -134,7 +134,7 @@ def _make_rates(rates: CallRates) -> Table:
         [
             decider.name,
             *(
-                _describe(share)
+                _describe_estimate(share)
                 for share in (
                     decider.wrong_passes,
                     decider.wrong_passes_of_bad,
@@ -185,7 +185,7 @@ def _list_facts(rates: CallRates) -> Iterator[tuple[str, str]]:
     settled = f"{counts['allow']:,} to allow, {counts['stop']:,} to stop"
     settled += f", {counts['open']:,} not settled" if counts["open"] else ""
     yield "labelled", f"{format_count(sum(counts.values()), 'call')}: {settled}"
-    yield "people would stop", _describe(rates.bad)
+    yield "people would stop", _describe_estimate(rates.bad)
     yield "people", ", ".join(rates.people) or "nobody"
     if rates.agreed.of:
         yield "two people say the same", format_share(rates.agreed)

@@ -1,4 +1,7 @@
-"""The cases a report shows: failures first, bounded in number and size, whatever the run has."""
+"""The cases a report shows: failures first, bounded in number and size, whatever the run has.
+
+Which of two cases comes first is decided by ``_rank_case``.
+"""
 
 from __future__ import annotations
 
@@ -193,7 +196,7 @@ class Selection:
         """Offer a case with all its judgements."""
         outcome = find_worst([item.result.outcome for item in items])
         # Negative: the heap gives up its smallest, which is the one least worth showing.
-        worth = tuple(-part for part in _rank(items))
+        worth = tuple(-part for part in _rank_case(items))
         heap = self._heaps[outcome]
         if len(heap) < self.most:
             heapq.heappush(heap, (worth, make_shown_case(items)))
@@ -222,7 +225,7 @@ def find_worst(outcomes: Sequence[Outcome]) -> Outcome:
     return min(outcomes, key=ORDER.index)
 
 
-def _rank(items: Sequence[RunItem]) -> tuple[float, ...]:
+def _rank_case(items: Sequence[RunItem]) -> tuple[float, ...]:
     """Rank a case, smallest for the one most worth reading; ends in its place, so no two are equal."""
     results = [item.result for item in items]
     wrong = any(agrees_with_label(result, items[0].case.label) is False for result in results)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
@@ -49,23 +50,31 @@ def name_cells(diff: Diff) -> tuple[str, str, str, str]:
 
 def describe_undecided(diff: Diff) -> str:
     """Describe where the undecided cases are in two by two."""
-    undecided = {
-        side: sum(number for move, number in diff.transitions.items() if move[side] == "undecided") for side in (0, 1)
-    }
+    before, after = _count_outcomes(diff)
     both = diff.transitions.get(("undecided", "undecided"), 0)
     if diff.compared == "judges":
-        cases = undecided[0] + undecided[1] - both
+        cases = before["undecided"] + after["undecided"] - both
         if not cases:
             return "Both judges decided every case."
         return (
-            f"{name_cases(cases)} more {'was' if cases == 1 else 'were'} left undecided: {undecided[0] - both:,} by A, "
-            f"{undecided[1] - both:,} by B, {both:,} by both. Undecided is not passed, and no difference of opinion."
+            f"{name_cases(cases)} more {'was' if cases == 1 else 'were'} left undecided: "
+            f"{before['undecided'] - both:,} by A, {after['undecided'] - both:,} by B, {both:,} by both. Undecided is "
+            "not passed, and no difference of opinion."
         )
-    failed = [sum(number for move, number in diff.transitions.items() if move[side] == "failed") for side in (0, 1)]
     return (
-        f"“Did not” is failed and undecided: {failed[0]:,} and {undecided[0]:,} in A, {failed[1]:,} and "
-        f"{undecided[1]:,} in B."
+        f"“Did not” is failed and undecided: {before['failed']:,} and {before['undecided']:,} in A, "
+        f"{after['failed']:,} and {after['undecided']:,} in B."
     )
+
+
+def _count_outcomes(diff: Diff) -> tuple[Counter[str], Counter[str]]:
+    """Count the compared cases by their outcome in the earlier run, and by that in the later."""
+    before: Counter[str] = Counter()
+    after: Counter[str] = Counter()
+    for (old, new), number in diff.transitions.items():
+        before[old] += number
+        after[new] += number
+    return before, after
 
 
 def describe_compared(diff: Diff) -> str:

@@ -18,7 +18,7 @@ _DASH = "–"
 
 def make_estimate_document(estimate: RunEstimate) -> Document:
     """Make the document of an estimate: the calls and cost of each seat, then what they rest on."""
-    sentences = [*_list_limits(estimate), *_explain(estimate)]
+    sentences = [*_list_limits(estimate), *_list_remarks(estimate)]
     blocks: list[Block] = [_show_seats(estimate), *(Paragraph(text=text) for text in sentences)]
     counts = f"{estimate.judgements:,} judgements of {estimate.cases:,} cases"
     return Document(name=f"{counts}, estimated; nobody was asked", headline=f"{counts}, estimated", blocks=blocks)
@@ -63,7 +63,7 @@ def _list_limits(estimate: RunEstimate) -> Iterator[str]:
         yield f"{limits}, by the prices of {estimate.made_on}"
 
 
-def _explain(estimate: RunEstimate) -> Iterator[str]:
+def _list_remarks(estimate: RunEstimate) -> Iterator[str]:
     """Yield sentences on what the estimate rests on, and what is not in it."""
     for seat in estimate.seats:
         yield f"{seat.model}: tokens in by {seat.input_basis}; tokens out: {seat.output_basis}"

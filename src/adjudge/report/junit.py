@@ -78,11 +78,11 @@ def _render_case(items: Sequence[RunItem], suite: str) -> str:
     kind = "failure" if outcome == "failed" else "error"
     details = _render_attribute("type", worst.undecided_because or outcome)
     details += _render_attribute("message", format_verdict(worst))
-    body = html.escape(clean(_explain(worst, items)), quote=False)
+    body = html.escape(clean(_explain_case(worst, items)), quote=False)
     return f"<testcase{attributes}><{kind}{details}>{body}</{kind}></testcase>\n"
 
 
-def _explain(worst: ShownResult, items: Sequence[RunItem]) -> str:
+def _explain_case(worst: ShownResult, items: Sequence[RunItem]) -> str:
     lines = [line for line in (worst.detail, worst.reasoning) if line]
     for criterion in worst.criteria:
         score, needed = format_apart(criterion.score, criterion.threshold)

@@ -163,7 +163,7 @@ def _(block: Panels) -> list[str]:
 
 @_list_sections.register
 def _(block: Fold) -> list[str]:
-    return [_fold(block.summary, [section for inner in block.blocks for section in _list_unfolded(inner)])]
+    return [_fold_sections(block.summary, [section for inner in block.blocks for section in _list_unfolded(inner)])]
 
 
 @_list_sections.register
@@ -186,7 +186,7 @@ def _draw_panels(panels: Panels) -> list[str]:
             folded.append("Further figures are in the HTML report: a comment has no room for them.")
             break
         folded += sections
-    return [*shown, *([_fold("More figures", folded)] if folded else [])]
+    return [*shown, *([_fold_sections("More figures", folded)] if folded else [])]
 
 
 def _list_unfolded(block: Block) -> list[str]:
@@ -199,7 +199,7 @@ def _list_unfolded(block: Block) -> list[str]:
     return sections
 
 
-def _fold(summary: str, sections: Sequence[str]) -> str:
+def _fold_sections(summary: str, sections: Sequence[str]) -> str:
     return f"<details><summary>{_escape(summary)}</summary>\n\n" + "\n\n".join(
         [*(text for text in sections if text), "</details>"]
     )
@@ -223,7 +223,7 @@ def _draw_cases(cases: Cases, room: int) -> list[str]:
         return before
     of = f"{len(lines):,} of {format_count(cases.total, cases.unit)} {cases.which}"
     summary = f"{of}, {cases.order}" if cases.order and len(lines) < cases.total else of
-    return [*before, _fold(summary, ["\n".join([*head, *lines])])]
+    return [*before, _fold_sections(summary, ["\n".join([*head, *lines])])]
 
 
 def _draw_table(table: Table) -> str:

@@ -106,7 +106,7 @@ def _show_disagreements(measurements: Sequence[Measurement], top: int) -> Cases:
     return Cases(
         title="Disagreements",
         about="",
-        blocks=list(_introduce(measurements, len(pairs), total)),
+        blocks=list(_introduce_measurements(measurements, len(pairs), total)),
         table=_list_disagreements(
             [
                 (measurement.judge if several else "", disagreement)
@@ -121,7 +121,7 @@ def _show_disagreements(measurements: Sequence[Measurement], top: int) -> Cases:
     )
 
 
-def _introduce(measurements: Sequence[Measurement], shown: int, total: int) -> Iterator[Block]:
+def _introduce_measurements(measurements: Sequence[Measurement], shown: int, total: int) -> Iterator[Block]:
     if len(measurements) == 1:
         yield from list_sort_blocks(measurements[0])
     else:

@@ -32,6 +32,7 @@ from adjudge.report.measurement_words import (
     describe_sorts,
     format_estimate,
     format_limits,
+    format_value,
     list_assumptions,
     list_baselines,
     list_coefficients,
@@ -168,17 +169,13 @@ def _list_wide(measurement: Measurement) -> Iterator[tuple[str, Block]]:
 def _make_estimate_row(name: str, estimate: Estimate, *, share: bool) -> list[Cell]:
     return [
         name,
-        _format_value(estimate, share=share),
+        format_value(estimate, share=share),
         format_limits(estimate, share=share),
-        _draw(name, estimate, share=share),
+        _draw_estimate(name, estimate, share=share),
     ]
 
 
-def _format_value(estimate: Estimate | None, *, share: bool) -> str:
-    return format_estimate(estimate, share=share).partition(" (")[0]
-
-
-def _draw(name: str, estimate: Estimate, *, share: bool) -> Drawing | None:
+def _draw_estimate(name: str, estimate: Estimate, *, share: bool) -> Drawing | None:
     if estimate.value is None or not 0 <= estimate.value <= 1:
         return None
     low, high = estimate.interval or (estimate.value, estimate.value)
@@ -257,7 +254,7 @@ def _show_bias(bias: Bias, verb: str) -> Table:
 
 def _show_estimate(estimate: Estimate | None, *, share: bool) -> Words:
     limits = format_limits(estimate, share=share)
-    return Words(text=_format_value(estimate, share=share), kind="", more=f"({limits})" if limits else "")
+    return Words(text=format_value(estimate, share=share), kind="", more=f"({limits})" if limits else "")
 
 
 def _show_slices(slices: Slices) -> Table:
@@ -277,8 +274,8 @@ def _show_slices(slices: Slices) -> Table:
             [
                 Words(text=part.name),
                 format_count(part.accuracy.of),
-                _format_value(part.accuracy, share=True),
-                _draw(part.name, part.accuracy, share=True),
+                format_value(part.accuracy, share=True),
+                _draw_estimate(part.name, part.accuracy, share=True),
                 format_limits(part.accuracy, share=True),
                 worse,
             ]

@@ -225,10 +225,15 @@ def format_between(low: float, high: float) -> str:
 
 def format_estimate(estimate: Estimate | None, *, share: bool) -> str:
     """Format an estimate with its interval; shares in per cent."""
+    limits = "" if estimate is None or estimate.value is None else format_limits(estimate, share=share, brackets=True)
+    return f"{format_value(estimate, share=share)}{limits}"
+
+
+def format_value(estimate: Estimate | None, *, share: bool) -> str:
+    """Format an estimate without its interval."""
     if estimate is None or estimate.value is None:
         return NOTHING
-    value = format_rate(estimate.value) if share else format_score(estimate.value)
-    return f"{value}{format_limits(estimate, share=share, brackets=True)}"
+    return format_rate(estimate.value) if share else format_score(estimate.value)
 
 
 def format_limits(estimate: Estimate | None, *, share: bool, brackets: bool = False) -> str:

@@ -28,7 +28,10 @@ class PairedCase:
 
 
 def pair_cases(compared: Diff, before: Run, after: Run, *, most: int = MOST_CASES) -> Iterator[PairedCase]:
-    """Yield the compared cases as they are in both runs: ``compared.listed``, then those that came out as before."""
+    """Yield the compared cases as they are in both runs: ``compared.listed``, then those that came out as before.
+
+    Raises ``UsageError``.
+    """
     if not 0 <= most <= MOST_CASES:
         raise UsageError(f"a diff shows 0 to {MOST_CASES} cases, and {most} were asked for", argument="most")
     changes = {change.case: change for change in compared.listed}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from adjudge.dataset.case_ids import shorten_case_id
 from adjudge.formats.numbers import format_decimal, format_points, format_range
 from adjudge.formats.text import flatten
-from adjudge.labels.plan import MIXED, LabelPlan, PlanStatus
+from adjudge.labels.plan import MIXED, LabelPlan, PlanStatus, read_verdict
 from adjudge.report.document import Block, Cell, Column, Document, Notice, Paragraph, Table, Words
 from adjudge.templates.figures import format_count
 from adjudge.trust.labels_needed import LabelsNeeded
@@ -18,7 +18,7 @@ def make_plan_document(plan: LabelPlan, status: PlanStatus, run: str) -> Documen
     labelled = sum(status.labelled)
     cases = format_count(sum(plan.sizes), "pair" if plan.pairs else "case")
     notices = [Notice(text=text) for text in _list_notices(plan, status)]
-    if any(stratum.about.partition(",")[0] == MIXED for stratum in plan.strata):
+    if any(read_verdict(stratum) == MIXED for stratum in plan.strata):
         text = f"{MIXED}: passed and failed cases, too few of one of them for a stratum of their own"
         notices.append(Notice(text=text))
     if plan.is_whole:
@@ -99,7 +99,8 @@ def _show_strata(plan: LabelPlan, status: PlanStatus) -> Table:
     columns += [] if plan.is_whole else [Column("good", "number")]
     rows: list[list[Cell]] = []
     for place, stratum in enumerate(plan.strata):
-        counts = (stratum.size, plan.drawn[place], status.labelled[place], status.good[place])[: len(columns) - 1]
+        counts = [stratum.size, plan.drawn[place], status.labelled[place]]
+        counts += [] if plan.is_whole else [status.good[place]]
         rows.append([Words(text=stratum.about or stratum.name), *(f"{count:,}" for count in counts)])
     return Table(columns=columns, rows=rows)
 

@@ -1,4 +1,7 @@
-"""The values that a report consists of."""
+"""The values that a report consists of.
+
+They are counted in ``summary.py`` and ``summaries.py``, and worded in ``format.py``.
+"""
 
 from __future__ import annotations
 

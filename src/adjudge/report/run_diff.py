@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from operator import itemgetter
-from typing import Any, ClassVar, Literal
+from operator import attrgetter
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
@@ -54,7 +54,28 @@ Compared = Literal["answers", "judges", "both"]
 
 _PASSES = ("passed", "first")
 
-Row = tuple[int, str, int, str, Outcome, str | None, float | None, bytes]
+
+class _JudgementRow(NamedTuple):
+    """A judgement as the three queries select it."""
+
+    order: int
+    """The place by which both runs are walked: that of the case in the earlier run, if it has it."""
+    case: str
+    place: int
+    """The place of the case in the run of this judgement."""
+    subject: str
+    outcome: Outcome
+    because: str | None
+    score: float | None
+    body: bytes
+
+
+class _CaseSide(NamedTuple):
+    """A case in one run, and the place by which both runs are walked."""
+
+    order: int
+    case: str
+    side: Side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,22 +124,22 @@ class _Sums:
 
 def join_runs(before: Run, after: Run) -> Iterator[Joined]:
     """Yield every case of the earlier run in its order, with the later one's of the same id; then those only it has."""
-    with closing(_open(before, after)) as connection:
-        later = _fold(connection.execute(_AFTER))
+    with closing(_open_both(before, after)) as connection:
+        later = _sum_up_cases(connection.execute(_AFTER))
         matching = next(later, None)
-        for place, case, side in _fold(connection.execute(_BEFORE)):
-            while matching is not None and matching[0] < place:
+        for earlier in _sum_up_cases(connection.execute(_BEFORE)):
+            while matching is not None and matching.order < earlier.order:
                 matching = next(later, None)
-            if matching is None or matching[0] != place:
-                yield Joined(case=case, before=side, after=None)
+            if matching is None or matching.order != earlier.order:
+                yield Joined(case=earlier.case, before=earlier.side, after=None)
                 continue
-            yield _join(connection, case, side, matching[2])
+            yield _join_sides(connection, earlier.case, earlier.side, matching.side)
             matching = next(later, None)
-        for _, case, side in _fold(connection.execute(_ONLY_AFTER)):
-            yield Joined(case=case, before=None, after=side)
+        for added in _sum_up_cases(connection.execute(_ONLY_AFTER)):
+            yield Joined(case=added.case, before=None, after=added.side)
 
 
-def _join(connection: sqlite3.Connection, case: str, before: Side, after: Side) -> Joined:
+def _join_sides(connection: sqlite3.Connection, case: str, before: Side, after: Side) -> Joined:
     if before.subject == after.subject:
         return Joined(case=case, before=before, after=after)
     bodies = _read_bodies(connection, before.place, after.place)
@@ -132,7 +153,7 @@ def _join(connection: sqlite3.Connection, case: str, before: Side, after: Side) 
     )
 
 
-def _open(before: Run, after: Run) -> sqlite3.Connection:
+def _open_both(before: Run, after: Run) -> sqlite3.Connection:
     def attach(connection: sqlite3.Connection) -> None:
         connection.execute("ATTACH ? AS later", (name_sqlite(after.store.path, after.store.reads_as),))
         # Both as they are now, though one may still be written to.
@@ -144,39 +165,41 @@ def _open(before: Run, after: Run) -> sqlite3.Connection:
         raise UsageError(f"{before.folder} and {after.folder} cannot be read together: {error}") from None
 
 
-def _fold(rows: Iterable[Row]) -> Iterator[tuple[int, str, Side]]:
+def _sum_up_cases(rows: Iterable[tuple[Any, ...]]) -> Iterator[_CaseSide]:
     """Yield the judgements of each case as one."""
-    for key, group in groupby(rows, key=itemgetter(0)):
-        several = list(group)
-        _, case, place, subject, *_ = several[0]
-        yield key, case, _sum_up(several, place, subject)
+    for order, group in groupby(map(_JudgementRow._make, rows), key=attrgetter("order")):
+        judgements = list(group)
+        yield _CaseSide(order, judgements[0].case, _sum_up(judgements))
 
 
-def _sum_up(rows: list[Row], place: int, subject: str) -> Side:
+def _sum_up(judgements: list[_JudgementRow]) -> Side:
     """Sum up the judgements of one case: the verdict of more than half of them, and mean scores."""
     sums, detail = _Sums(), ""
-    for *_, outcome, because, score, body in rows:
-        result = _read(body)
-        sums.verdicts[result.preferred or outcome] += 1
+    for judgement in judgements:
+        result = _read_result(judgement.body)
+        sums.verdicts[result.preferred or judgement.outcome] += 1
         sums.models |= set(_list_models(result))
-        detail = detail or ": ".join(filter(None, (because, result.detail)))
-        if score is not None and result.schema != PairResult.schema:  # the score of a pair counts who won
-            sums.scores.append(score)
+        detail = detail or ": ".join(filter(None, (judgement.because, result.detail)))
+        # The score of a pair counts who won.
+        if judgement.score is not None and result.schema != PairResult.schema:
+            sums.scores.append(judgement.score)
         for criterion in result.criteria:
             if criterion.score is not None:
                 sums.criteria[criterion.name].append(criterion.score)
     return Side(
-        verdict=next((verdict for verdict, number in sums.verdicts.items() if 2 * number > len(rows)), "undecided"),
-        score=_mean(sums.scores),
+        verdict=next(
+            (verdict for verdict, number in sums.verdicts.items() if 2 * number > len(judgements)), "undecided"
+        ),
+        score=_compute_mean(sums.scores),
         criteria={name: math.fsum(scores) / len(scores) for name, scores in sums.criteria.items()},
         detail=detail,
-        subject=subject,
-        place=place,
+        subject=judgements[0].subject,
+        place=judgements[0].place,
         models=frozenset(sums.models),
     )
 
 
-def _mean(numbers: list[float]) -> float | None:
+def _compute_mean(numbers: list[float]) -> float | None:
     return math.fsum(numbers) / len(numbers) if numbers else None
 
 
@@ -213,7 +236,7 @@ def _list_models(result: _Result) -> Iterator[tuple[str, str]]:
 _DECODER = msgspec.json.Decoder(_Result)
 
 
-def _read(body: bytes) -> _Result:
+def _read_result(body: bytes) -> _Result:
     try:
         return _DECODER.decode(body)
     except (msgspec.DecodeError, RecursionError):
@@ -447,7 +470,7 @@ def diff(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[st
         before: The earlier run.
         after: The later run.
     """
-    return _compare(before, after, _Tally())
+    return _compare_runs(before, after, _Tally())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -468,15 +491,15 @@ def diff_cases(before: Run, after: Run) -> tuple[Diff, tuple[ComparedCase, ...]]
     Memory grows by some hundred bytes for each case.
     """
     tally = _Tally(index=[])
-    compared = _compare(before, after, tally)
+    compared = _compare_runs(before, after, tally)
     return compared, tuple(tally.index or ())
 
 
-def _compare(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[str], tally: _Tally) -> Diff:
-    """Compare two runs case by case; those that were opened here are closed again."""
+def _compare_runs(before: Run | str | os.PathLike[str], after: Run | str | os.PathLike[str], tally: _Tally) -> Diff:
+    """Compare two runs case by case; those that were opened here are closed again. Raises ``UsageError``."""
     runs = [(run, False) if isinstance(run, Run) else (open_run(run), True) for run in (before, after)]
     try:
-        first, second = runs[0][0], runs[1][0]
+        first, second = [run for run, _ in runs]
         if first.compares != second.compares:
             raise UsageError(
                 f"one of {first.folder} and {second.folder} is a run of pairs and the other is not; compare runs of "
@@ -505,7 +528,11 @@ class _Tally:
     score: PairedTally = field(default_factory=PairedTally)
     criteria: dict[str, PairedTally] = field(default_factory=dict)
     models: tuple[set[tuple[str, str]], set[tuple[str, str]]] = field(default_factory=lambda: (set(), set()))
-    listed: tuple[list[CaseDiff], list[CaseDiff], list[CaseDiff]] = field(default_factory=lambda: ([], [], []))
+    listed_lost: list[CaseDiff] = field(default_factory=list)
+    listed_changed: list[CaseDiff] = field(default_factory=list)
+    """Cases with another verdict that did not fail for it."""
+    listed_same_verdict: list[CaseDiff] = field(default_factory=list)
+    """Cases in which something else changed."""
     index: list[ComparedCase] | None = None
     """Every case that is compared, where somebody asked for them."""
 
@@ -524,7 +551,7 @@ class _Tally:
         self._add_numbers(before, after)
         has_changed = before.verdict != after.verdict or _has_changed(before, after)
         if has_changed:
-            self._list_case(joined, before, after)
+            self._add_changed(joined, before, after)
         if self.index is not None:
             change = replace(_make_change(joined, before, after, has_changed=has_changed), detail="")
             self.index.append(ComparedCase(change=change, places=(before.place, after.place), changed=has_changed))
@@ -538,10 +565,13 @@ class _Tally:
         for name in before.criteria.keys() & after.criteria.keys():
             self.criteria.setdefault(name, PairedTally()).add(before.criteria[name], after.criteria[name])
 
-    def _list_case(self, joined: Joined, before: Side, after: Side) -> None:
+    def _add_changed(self, joined: Joined, before: Side, after: Side) -> None:
+        """Count a changed case, and list it if there is room."""
         self.counts["changed"] += 1
-        lost = _is_lost(before.verdict, after.verdict)
-        listed = self.listed[0 if lost else 1 if before.verdict != after.verdict else 2]
+        if _is_lost(before.verdict, after.verdict):
+            listed = self.listed_lost
+        else:
+            listed = self.listed_changed if before.verdict != after.verdict else self.listed_same_verdict
         if len(listed) < MOST_LISTED:
             listed.append(_make_change(joined, before, after, has_changed=True))
 
@@ -550,12 +580,12 @@ class _Tally:
         lost = sum(number for (old, new), number in self.transitions.items() if _is_lost(old, new))
         gained = sum(number for (old, new), number in self.transitions.items() if _is_lost(new, old))
         changes = tuple(list_setup_changes(before.manifest, after.manifest, *self.models))
-        listed = [change for part in self.listed for change in part][:MOST_LISTED]
+        listed = [*self.listed_lost, *self.listed_changed, *self.listed_same_verdict][:MOST_LISTED]
         if not changes and not before.compares:
             listed = [replace(change, regressed=change.lost) for change in listed]
         return Diff(
-            before=_describe(before),
-            after=_describe(after),
+            before=_describe_run(before),
+            after=_describe_run(after),
             pairs=before.compares,
             cases=self.transitions.total(),
             only_before=self.counts["only_before"],
@@ -590,7 +620,7 @@ def _make_change(joined: Joined, before: Side, after: Side, *, has_changed: bool
     )
 
 
-def _describe(run: Run) -> DiffSide:
+def _describe_run(run: Run) -> DiffSide:
     return DiffSide(
         id=run.id,
         folder=str(run.folder),

@@ -33,7 +33,7 @@ def _list_options(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterat
     if before.get("own") or after.get("own") or before.get("rubric") is None:
         was, now = old.get("threshold"), new.get("threshold")
         if was != now:
-            yield f"the threshold changed ({_write(was)} before, {_write(now)} now)"
+            yield f"the threshold changed ({_write_value(was)} before, {_write_value(now)} now)"
     was, now = _read_policy(before, "all_cases"), _read_policy(after, "all_cases")
     if bool(was) != bool(now):
         words = ("kept", "ignored")
@@ -41,7 +41,7 @@ def _list_options(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterat
     for name in ("result_format", "passes"):
         was, now = [_read_policy(manifest, name) or manifest["asked"].get(name) for manifest in (before, after)]
         if _find_last(was) != _find_last(now):
-            yield f"{name} changed ({_write(was)} before, {_write(now)} now)"
+            yield f"{name} changed ({_write_value(was)} before, {_write_value(now)} now)"
     was, now = old.get("repeat", 1), new.get("repeat", 1)
     if was != now:
         yield f"how often each case was judged changed ({was} before, {now} now)"
@@ -67,5 +67,5 @@ def _find_last(value: Any) -> Any:
     return value.rpartition(".")[2] if isinstance(value, str) else value
 
 
-def _write(value: Any) -> str:
+def _write_value(value: Any) -> str:
     return "none" if value is None else show(value)

@@ -32,7 +32,7 @@ def make_succession_document(succession: Succession) -> Document:
         (Words(text=successors[0].judge), " may follow") if successors else "none may follow on these labels"
     )
     panels = [
-        Panel(title=Words(text=candidate.judge), blocks=list(_explain(candidate)))
+        Panel(title=Words(text=candidate.judge), blocks=list(_explain_candidate(candidate)))
         for candidate in succession.candidates
     ]
     return Document(
@@ -89,7 +89,7 @@ def _make_candidate_row(candidate: Candidate) -> list[Cell]:
     ]
 
 
-def _explain(candidate: Candidate) -> Iterator[Block]:
+def _explain_candidate(candidate: Candidate) -> Iterator[Block]:
     yield Paragraph(text=f"{candidate.standing}, because {candidate.why}")
     moves = ", ".join(f"{count:,} {old} to {new}" for (old, new), count in candidate.flips.items()) or "none"
     p_value = "" if candidate.p_value is None else f" (McNemar p = {candidate.p_value:.2g})"

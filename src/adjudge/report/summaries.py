@@ -56,7 +56,7 @@ class ByName(Generic[T]):
         self._most = most
 
     def find(self, name: str | None, begin: Callable[[], T]) -> T | None:
-        """Find the summary of a name, or begin one; ``None`` where there are too many names already."""
+        """Find the summary of a name, or begin one; where there are too many names, it is counted, and ``None``."""
         if name not in self._by_name:
             if len(self._by_name) >= self._most:
                 self.others += 1
@@ -381,6 +381,17 @@ class SeatPair:
     """One passed what the other failed, of the judgements that both decided."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainSeats:
+    """The judges of a chain in all judgements together."""
+
+    seats: tuple[SeatSummary, ...]
+    pairs: tuple[SeatPair, ...]
+    """Each two of them, those that disagree most first."""
+    split: Share | None
+    """The judgements in which some passed what others failed; ``None`` without any judgement."""
+
+
 class Seats:
     """The judges of a chain, and who disagrees with whom."""
 
@@ -410,10 +421,11 @@ class Seats:
             pair = self._pairs.setdefault((first, second), SeatPair(first=first, second=second))
             pair.disagreed = pair.disagreed.add(outcome != other_outcome)
 
-    def finish(self) -> tuple[tuple[SeatSummary, ...], tuple[SeatPair, ...], Share | None]:
-        """Return each judge; each two of them, those that disagree most first; and the judgements that were split."""
+    def finish(self) -> ChainSeats:
+        """Return what was counted."""
         pairs = sorted(self._pairs.values(), key=lambda pair: -(pair.disagreed.rate or 0.0))
-        return tuple(self._seats.list_all()), tuple(pairs), self._split if self._split.of else None
+        split = self._split if self._split.of else None
+        return ChainSeats(seats=tuple(self._seats.list_all()), pairs=tuple(pairs), split=split)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,7 @@
-"""From the items of a run to its report: one pass, whatever the size."""
+"""From the items of a run to its report: one pass, whatever the size.
+
+Each table of it is counted in ``summaries.py``; which cases are shown is decided in ``cases.py``.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +94,10 @@ def _group_labels(labels: Sequence[Label], name: str | None) -> dict[str, list[L
 
 
 def _report_missing(labels: LabelJoin, status: str, *, all_labels: bool) -> None:
-    """Say which labels are of no case: a file of another data set would look like cases that nobody labelled."""
+    """Say which labels are of no case: a file of another data set would look like cases that nobody labelled.
+
+    Raises ``UsageError``.
+    """
     text = f"{labels.describe_missing('run')}: {len(labels.missing):,}"
     if all_labels and status == "finished":  # one that is not may have judged none of them yet
         raise UsageError(f"{text}, which is every one; hand in labels whose `case` is the id of a case of this run")
@@ -201,7 +207,7 @@ class ReportTally:
 
     def finish(self) -> Report:
         """Return the report."""
-        seats, seat_pairs, split = self._seats.finish()
+        chain_seats = self._seats.finish()
         own_summary, rubrics = self._own.finish()
         return Report(
             about=self._about,
@@ -218,9 +224,9 @@ class ReportTally:
             criteria=self._criteria.finish(),
             rules=tuple(sorted(self._rules.list_all(), key=lambda rule: -rule.failed)),
             groups=self._finish_groups(),
-            seats=seats,
-            seat_pairs=seat_pairs,
-            split=split,
+            seats=chain_seats.seats,
+            seat_pairs=chain_seats.pairs,
+            split=chain_seats.split,
             labels=self._labels if self._labels.labelled else None,
             numbers=self._numbers if self._numbers.labelled else None,
             pairs=self._pairs if self._pairs.pairs else None,

@@ -185,7 +185,7 @@ def _draw_table(table: Table, screen: Screen, *, most: int | None) -> Iterator[s
     if screen.columns is None:
         places = [place for place in places if table.columns[place].shape != "drawing"]
     drawn = _make_rows(table, rows, places, screen)
-    if screen.columns is not None and _measure(drawn) > screen.columns:
+    if screen.columns is not None and _measure_columns(drawn) > screen.columns:
         # Better the figures than their drawings.
         places = [place for place in places if table.columns[place].shape != "drawing"]
         drawn = _make_rows(table, rows, places, screen)
@@ -282,14 +282,14 @@ def draw_rich(drawing: object, screen: Screen) -> list[str]:
         markup=False,
         emoji=False,
     )
-    if is_screen and isinstance(drawing, RichTable) and _measure(drawing) > console.width:
+    if is_screen and isinstance(drawing, RichTable) and _measure_columns(drawing) > console.width:
         # Better the spaces beside the lines than words.
         drawing.padding = 0  # type: ignore[assignment] - rich takes what unpacks to four sides
     console.print(drawing)
     return [line if is_screen else line.rstrip() for line in text.getvalue().splitlines()]
 
 
-def _measure(table: RichTable) -> int:
+def _measure_columns(table: RichTable) -> int:
     """Measure the columns that a table takes if nothing in it is broken over lines."""
     from rich.console import Console
     from rich.measure import Measurement

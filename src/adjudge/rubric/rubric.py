@@ -245,7 +245,7 @@ _LONGEST_NAME = 48
 
 
 def _name_sentences(sentences: Sequence[str]) -> Mapping[str, str]:
-    """Map names made of the words of sentences to the sentences."""
+    """Map names made of the words of sentences to the sentences. Raises ``UsageError``."""
     named: dict[str, str] = {}
     for sentence in sentences:
         if sentence in named.values():
@@ -357,7 +357,7 @@ def _check_on_scale(rubric: Rubric) -> None:
 
 
 def _read_levels(name: str, value: Any) -> tuple[tuple[float, str], ...]:
-    """Read the levels of a criterion, and return score and meaning of each, the lowest first."""
+    """Read the levels of a criterion, and return score and meaning of each, the lowest first. Raises ``UsageError``."""
     pairs: Iterable[Any] = (
         value.items() if isinstance(value, Mapping) else _check_list(value, f"criterion {name!r}: levels")
     )

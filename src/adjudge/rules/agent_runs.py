@@ -94,7 +94,7 @@ def make_trajectory(*, calls: list[Any], mode: str = "strict", arguments: str = 
     check_choice("arguments", arguments, _MATCHES, where="rule trajectory")
 
     def fits(call: AgentCall, wanted: _Expected) -> bool:
-        return wanted.name.equals(call.tool) and _fit(call.arguments, wanted.arguments, arguments)
+        return wanted.name.equals(call.tool) and _fit_arguments(call.arguments, wanted.arguments, arguments)
 
     def check(content: Any) -> RuleResult:
         run = read_run_of(content)
@@ -107,7 +107,7 @@ def make_trajectory(*, calls: list[Any], mode: str = "strict", arguments: str = 
 
 
 def _read_expected(calls: Any) -> list[_Expected]:
-    """Read the calls that ``trajectory`` expects, each a name or a tool with arguments."""
+    """Read the calls that ``trajectory`` expects, each a name or a tool with arguments. Raises ``UsageError``."""
     if not isinstance(calls, list | tuple) or not 0 < len(calls) <= MOST_EXPECTED:
         raise UsageError(
             f"rule trajectory: calls must be a list of 1 to {MOST_EXPECTED} calls, each a name or "
@@ -125,7 +125,7 @@ def _read_expected(calls: Any) -> list[_Expected]:
     return expected
 
 
-def _fit(arguments: Any, wanted: Mapping[str, Any] | None, match: str) -> bool:
+def _fit_arguments(arguments: Any, wanted: Mapping[str, Any] | None, match: str) -> bool:
     """Return whether a call's arguments are those that are wanted, under ``match``."""
     if wanted is None or match == "ignore":
         return True
@@ -157,7 +157,7 @@ def _find_deviation(
         return None if missing is None else f"did not call {missing.name} after the calls before it"
     if mode != "superset" and len(calls) > len(expected):
         return f"made {len(calls):,} calls, and the trajectory has {len(expected)}"
-    partners = _pair(calls, expected, fits)
+    partners = _pair_calls(calls, expected, fits)
     unmet = next((wanted for place, wanted in enumerate(expected) if place not in partners), None)
     if mode != "subset" and unmet is not None:
         return f"did not call {unmet.name} as the trajectory does"
@@ -166,7 +166,7 @@ def _find_deviation(
     return None if mode == "superset" or other is None else f"called {quote(other.tool, 60)} beside the trajectory"
 
 
-def _pair(
+def _pair_calls(
     calls: Sequence[AgentCall], expected: Sequence[_Expected], fits: Callable[[AgentCall, _Expected], bool]
 ) -> dict[int, int]:
     """Pair expected calls with calls that fit, as many as there can be; returns the call of each expected one.
@@ -197,7 +197,10 @@ def _pair(
 def make_files(
     *, only: str | list[str] | None = None, never: str | list[str] | None = None, deleted: int | None = None
 ) -> Check:
-    """Make a check of the files that a run changed: ``only`` these, ``never`` those, at most so many deleted."""
+    """Make a check of the files that a run changed: ``only`` these, ``never`` those, at most so many deleted.
+
+    Raises ``UsageError``.
+    """
     allowed = None if only is None else [_read_pattern(text) for text in read_words("files", "only", only)]
     refused = [_read_pattern(fold(text)) for text in read_words("files", "never", never)] if never is not None else []
     most = None if deleted is None else check_whole_number("deleted", deleted, least=0, where="rule files")
@@ -273,7 +276,7 @@ def _matches_path(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
 def make_arguments(*, tool: str | list[str], schema: Mapping[str, Any] | bool) -> Check:
     """Make a check that the arguments of every call of these tools fit a JSON Schema."""
     names = read_tool_names("arguments", tool)
-    compiled = _compile(schema)
+    compiled = _compile_schema(schema)
 
     def check(content: Any) -> RuleResult:
         calls = read_calls_of(content)
@@ -291,7 +294,7 @@ def make_arguments(*, tool: str | list[str], schema: Mapping[str, Any] | bool) -
     return check
 
 
-def _compile(schema: Any) -> CompiledSchema:
+def _compile_schema(schema: Any) -> CompiledSchema:
     if not isinstance(schema, Mapping | bool):
         raise UsageError(f"rule arguments: schema must be an object, true or false; got {show(schema)}")
     try:
@@ -323,7 +326,10 @@ def make_limits(
     seconds: float | None = None,
     tokens: int | None = None,
 ) -> Check:
-    """Make a check that a run took no more than it may. What is not known of it has not been kept."""
+    """Make a check that a run took no more than it may. What is not known of it has not been kept.
+
+    Raises ``UsageError``.
+    """
     amounts = {"cost": cost, "seconds": seconds}
     for name, value in amounts.items():
         if value is not None and value != 0:
@@ -349,13 +355,13 @@ def make_limits(
 
 
 def _find_excess(run: AgentRun, name: str, most: float) -> str | None:
-    value = _measure(run, name)
+    value = _measure_run(run, name)
     if value is None:
         return f"does not say its {name}, so nobody knows whether that is within {most:,}"
     return f"took {value:,} {name}, above the maximum of {most:,}" if value > most else None
 
 
-def _measure(run: AgentRun, name: str) -> float | None:
+def _measure_run(run: AgentRun, name: str) -> float | None:
     if name == "calls":
         return len(run.calls)
     if name == "steps":

@@ -69,7 +69,11 @@ def make_contains(
                 missing = _find_missing(value, missing, fold)
         passed = len(missing) < len(texts) if one else not missing
         present = [needle for needle in texts if needle not in missing]
-        return _pass(f"contains {_list(present)}") if passed else _fail(f"does not contain {_list(missing)}")
+        return (
+            _make_pass(f"contains {_list_texts(present)}")
+            if passed
+            else _make_failure(f"does not contain {_list_texts(missing)}")
+        )
 
     return check
 
@@ -94,8 +98,8 @@ def make_not_contains(
             seen += [needle for needle in present if needle not in seen]
             if len(seen) == len(refused) or (seen and not together):
                 where = f" in {_describe_place(place)}" if value is not searched and not together else ""
-                return _fail(f"contains {_list(seen)}{where}")
-        return _pass(f"does not contain {_list([needle for needle in refused if needle not in seen])}")
+                return _make_failure(f"contains {_list_texts(seen)}{where}")
+        return _make_pass(f"does not contain {_list_texts([needle for needle in refused if needle not in seen])}")
 
     return check
 
@@ -115,7 +119,7 @@ def _find_present(text: str, needles: list[str], fold: Fold) -> list[str]:
 def make_regex(*, pattern: str, absent: bool = False, ignore_case: bool = False, as_written: bool = False) -> Check:
     """Make a check that a pattern is anywhere in the content (with ``absent``: nowhere), in linear time."""
     unwanted, is_plain = check_flag("absent", absent), check_flag("as_written", as_written)
-    compiled = _compile(pattern, ignore_case=check_flag("ignore_case", ignore_case))
+    compiled = _compile_pattern(pattern, ignore_case=check_flag("ignore_case", ignore_case))
     anchored, shown_pattern = is_anchored(pattern), quote(pattern)
 
     def check(content: Any) -> RuleResult:
@@ -181,20 +185,20 @@ def _is_json_equal(content: Any, expected: Any, *, lenient: bool) -> bool:
         value = _json_of(content, lenient=lenient)
     except ValueError:
         return False
-    return _freeze(value) == _freeze(expected)
+    return _freeze_value(value) == _freeze_value(expected)
 
 
-def _freeze(value: Any) -> Any:
+def _freeze_value(value: Any) -> Any:
     """Convert a JSON value to a form that compares as JSON does: 1 is 1.0, and is not true."""
     if isinstance(value, dict):
-        return {key: _freeze(member) for key, member in value.items()}
+        return {key: _freeze_value(member) for key, member in value.items()}
     if isinstance(value, list):
-        return [_freeze(member) for member in value]
+        return [_freeze_value(member) for member in value]
     return (value,) if isinstance(value, bool) else value
 
 
 def make_starts_with(*, text: str, absent: bool = False, ignore_case: bool = False) -> Check:
-    """Make a check that the content begins with a text (with ``absent``: it does not)."""
+    """Make a check that the content begins with a text (with ``absent``: it does not). Raises ``UsageError``."""
     if not isinstance(text, str) or not text:
         raise UsageError(f"rule starts_with: text must be a text that is not empty, got {show(text)}")
     unwanted, fold = check_flag("absent", absent), _choose_fold(ignore_case)
@@ -213,7 +217,7 @@ def make_length(*, max: int | None = None, min: int | None = None, unit: str = "
     """Make a check that the content is ``min`` to ``max`` characters (code points), words or lines long.
 
     Both limits are included. Of a JSON value the words and lines are those of the values in it; its characters are
-    counted as it is written.
+    counted as it is written. Raises ``UsageError``.
     """
     check_choice("unit", unit, _UNITS, where="rule length")
     if max is None and min is None:
@@ -223,13 +227,13 @@ def make_length(*, max: int | None = None, min: int | None = None, unit: str = "
         raise UsageError(f"rule length: min {low} is above max {high}, so nothing could pass; swap them")
 
     def check(content: Any) -> RuleResult:
-        count = _measure(content, unit)
+        count = _measure_content(content, unit)
         measure = f"is {count:,} {unit.removesuffix('s') if count == 1 else unit} long"
         if low is not None and count < low:
-            return _fail(f"{measure}, below the minimum of {low:,}")
+            return _make_failure(f"{measure}, below the minimum of {low:,}")
         if high is not None and count > high:
-            return _fail(f"{measure}, above the maximum of {high:,}")
-        return _pass(measure)
+            return _make_failure(f"{measure}, above the maximum of {high:,}")
+        return _make_pass(measure)
 
     return check
 
@@ -279,7 +283,7 @@ def make_json_schema(*, schema: Mapping[str, Any] | bool, absent: bool = False, 
         try:
             mismatch = explain(value)
         except TooManyStepsError as too_many:
-            return _fail(str(too_many))  # with ``absent`` as well: it is not known whether it fits
+            return _make_failure(str(too_many))  # with ``absent`` as well: it is not known whether it fits
         if mismatch is not None:
             return _make_result(mismatch, passed=absent)
         return _make_result("fits the schema", passed=not absent)
@@ -319,11 +323,11 @@ def _find_fitting(content: Any, explain: Callable[[Any], str | None], passing: s
         for value in list_objects(_text_of(content)):
             mismatch = explain(value)
             if mismatch is None:
-                return _pass(passing)
+                return _make_pass(passing)
             problem = f"holds no JSON object that fits; the last one: {mismatch}"
     except ValueError as error:  # it was not read to its end, so nothing is known of it
-        return _fail(str(error))
-    return _fail(problem)
+        return _make_failure(str(error))
+    return _make_failure(problem)
 
 
 def make_similarity(*, min: float = 0.8) -> Comparison:  # noqa: A002
@@ -341,7 +345,9 @@ def make_similarity(*, min: float = 0.8) -> Comparison:  # noqa: A002
         ours, theirs = _text_of(content), _text_of(reference)
         for label, text in (("content", ours), ("reference", theirs)):
             if len(text) > SIMILARITY_LIMIT:
-                return _fail(f"the {label} is {len(text):,} characters long; at most {SIMILARITY_LIMIT:,} compare")
+                return _make_failure(
+                    f"the {label} is {len(text):,} characters long; at most {SIMILARITY_LIMIT:,} compare"
+                )
         score = float(Indel.normalized_similarity(ours, theirs))
         # The tolerance is the package's own: a threshold of 0.8 must accept what rounds to 0.8.
         passed = score >= needed - 1e-9
@@ -378,11 +384,11 @@ def _make_result(message: str, *, passed: bool) -> RuleResult:
     return RuleResult(name="", passed=passed, message=message)
 
 
-def _pass(message: str) -> RuleResult:
+def _make_pass(message: str) -> RuleResult:
     return _make_result(message, passed=True)
 
 
-def _fail(message: str) -> RuleResult:
+def _make_failure(message: str) -> RuleResult:
     return _make_result(message, passed=False)
 
 
@@ -461,12 +467,12 @@ def _describe_place(place: Place) -> str:
     return describe_place(place) or "what it says unescaped"
 
 
-def _list(texts: list[str]) -> str:
+def _list_texts(texts: list[str]) -> str:
     listed = ", ".join(quote(text, QUOTED // 3) for text in texts[:3])
     return f"{listed} and {len(texts) - 3} more" if len(texts) > 3 else listed
 
 
-def _measure(content: Any, unit: str) -> int:
+def _measure_content(content: Any, unit: str) -> int:
     from adjudge.content import write_content
 
     text, is_json = write_content(content)
@@ -485,7 +491,7 @@ def _count_lines(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n")) if text else 0
 
 
-def _compile(pattern: Any, *, ignore_case: bool) -> Any:
+def _compile_pattern(pattern: Any, *, ignore_case: bool) -> Any:
     """Compile a pattern by RE2; raise ``UsageError`` for one that it cannot have."""
     import re2
 
@@ -548,7 +554,7 @@ def make_substance() -> Callable[[Any], RuleResult]:
     def check(content: Any) -> RuleResult:
         if content is None:
             return RuleResult(name="", passed=False, message="is empty")
-        reasons = [_explain(text) for text in _list_values(read_value(content))]
+        reasons = [_explain_emptiness(text) for text in _list_values(read_value(content))]
         if None in reasons:
             return RuleResult(name="", passed=True, message="says something")
         return RuleResult(name="", passed=False, message=reasons[0] if reasons and reasons[0] else "is empty")
@@ -565,7 +571,7 @@ def _list_values(value: Any) -> Iterator[str]:
         yield value if isinstance(value, str) else str(value)
 
 
-def _explain(text: str) -> str | None:
+def _explain_emptiness(text: str) -> str | None:
     """Explain why a text says nothing; ``None`` if it says something."""
     # A placeholder may have been wrapped in invisible characters, or written in letters that are only wider.
     folded = fold(text)

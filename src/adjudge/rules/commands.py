@@ -60,7 +60,10 @@ def make_commands(
     never: str | list[str] | None = None,
     tools: str | list[str] | None = None,
 ) -> Check:
-    """Make a check of the commands that an agent ran: each one of ``only``, none of ``never``."""
+    """Make a check of the commands that an agent ran: each one of ``only``, none of ``never``.
+
+    Raises ``UsageError``.
+    """
     allowed = None if only is None else [_read_allowed(text) for text in read_words("commands", "only", only)]
     refused = [] if never is None else [_read_refused(text) for text in read_words("commands", "never", never)]
     names = read_tool_names("commands", list(SHELLS) if tools is None else tools, key="tools")
@@ -89,7 +92,7 @@ def _find_problem(
     if command is None:
         return f"the command of a call of {quote(call.tool, 60)} cannot be read"
     for pattern in refused:
-        if _holds(_list_words(command), pattern):
+        if _holds_program(_list_words(command), pattern):
             return f"ran {quote(command, 80)}, which holds a command that may never be run"
     return None if allowed is None else _find_unlisted(call, command, allowed)
 
@@ -102,7 +105,7 @@ def _find_unlisted(call: AgentCall, command: str, allowed: Sequence[Sequence[Too
     words = read_simple(command)
     if words is None:
         return f"ran {quote(command, 80)}, which is not one simple command"
-    if any(_fits(words, pattern) for pattern in allowed):
+    if any(_fits_pattern(words, pattern) for pattern in allowed):
         return None
     return f"ran {quote(command, 80)}, which is none of the commands that may be run"
 
@@ -158,7 +161,7 @@ def read_simple(command: str) -> list[str] | None:
     return words
 
 
-def _fits(words: Sequence[str], pattern: Sequence[ToolName]) -> bool:
+def _fits_pattern(words: Sequence[str], pattern: Sequence[ToolName]) -> bool:
     if pattern[-1].text == "**":
         pattern, words = pattern[:-1], words[: len(pattern) - 1]
     return len(words) == len(pattern) and all(name.equals(word) for name, word in zip(pattern, words, strict=True))
@@ -176,7 +179,7 @@ def _list_words(command: str) -> list[str]:
     return [word for word in _BREAKS.split(fold(command.translate(_QUOTES))) if word]
 
 
-def _holds(words: Sequence[str], pattern: Sequence[ToolName]) -> bool:
+def _holds_program(words: Sequence[str], pattern: Sequence[ToolName]) -> bool:
     """Return whether the words of a command hold a program, by its name or its path, with these words behind it."""
     first, rest = pattern[0], pattern[1:]
     for place, word in enumerate(words):

@@ -185,7 +185,7 @@ def _make_result(document: Document, findings: Iterable[Detection], *, nothing: 
 
 
 def read_choice(rule: str, name: str, value: Any, choices: Collection[str]) -> tuple[str, ...]:
-    """Read some of the choices, given as one or as a list; ``None`` is all of them."""
+    """Read some of the choices, given as one or as a list; ``None`` is all of them. Raises ``UsageError``."""
     words = read_words(rule, name, value) if value is not None else tuple(choices)
     for word in words:
         if word not in choices:
@@ -198,7 +198,7 @@ def read_choice(rule: str, name: str, value: Any, choices: Collection[str]) -> t
 
 
 def read_words(rule: str, name: str, value: Any) -> tuple[str, ...]:
-    """Read one text or a list of texts, none of them empty."""
+    """Read one text or a list of texts, none of them empty. Raises ``UsageError``."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text.strip() for text in texts):
         raise UsageError(f"rule {rule}: {name} must be a text or a list of texts, none empty; got {show(value)}")

@@ -43,7 +43,10 @@ def list_objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _find_end(text: str, start: int) -> tuple[int | None, int]:
-    """Find the end of the object that begins at ``start``, if there is one, and how many characters were read."""
+    """Find the end of the object that begins at ``start``, if there is one, and how many characters were read.
+
+    Raises ``ValueError``.
+    """
     try:
         end = _DECODER.raw_decode(text, start)[1]
     except json.JSONDecodeError as error:

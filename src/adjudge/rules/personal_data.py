@@ -99,16 +99,16 @@ def make_personal_data_check(
 
     def check(content: Any) -> RuleResult:
         def find(document: Document) -> Iterator[Detection]:
-            return (detection for kind in chosen_kinds for detection in _find(kind, document, ignored))
+            return (detection for kind in chosen_kinds for detection in _find_kind(kind, document, ignored))
 
         return search(content, find, nothing=f"holds no {', '.join(chosen_kinds)}")
 
     return check
 
 
-def _find(kind: str, document: Document, ignored: frozenset[str]) -> Iterator[Detection]:
+def _find_kind(kind: str, document: Document, ignored: frozenset[str]) -> Iterator[Detection]:
     text = document.text
-    for match in _compile(kind).finditer(text):
+    for match in _compile_kind(kind).finditer(text):
         for start, end in _FINDERS[kind](text, match.start(), match.end()):
             if text[start:end] not in ignored:
                 yield Detection(kind=kind, start=start, end=end, shown=mask(text[start:end]))
@@ -156,7 +156,8 @@ def _find_cards(text: str, start: int, end: int) -> Spans:
         for count in _CARD_COUNTS.get(stop - at, (1,)):
             window = groups[index : index + count]
             if len(window) == count and _is_card([text[low:high] for low, high in window]):
-                yield at, window[-1][1]
+                _, last_stop = window[-1]
+                yield at, last_stop
 
 
 def _split_groups(text: str, start: int, end: int) -> Spans:
@@ -299,7 +300,7 @@ _FINDERS: dict[str, Callable[[str, int, int], Spans]] = {
 
 
 @lru_cache(maxsize=len(_PATTERNS))
-def _compile(kind: str) -> Any:
+def _compile_kind(kind: str) -> Any:
     import re2
 
     return re2.compile(_PATTERNS[kind])

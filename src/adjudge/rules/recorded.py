@@ -15,7 +15,7 @@ from adjudge.rules.checks import Check
 def make_recorded(*, value: float, max: float, measure: str) -> Check:  # noqa: A002 - as in the rule length
     """Make a check that a recorded number, which ``measure`` names, is at most ``max``.
 
-    The content does not show how long it took or what it cost, so it is not looked at.
+    The content does not show how long it took or what it cost, so it is not looked at. Raises ``UsageError``.
     """
     if not isinstance(measure, str) or not measure.strip():
         raise UsageError(f"rule recorded: measure must say what was recorded, as 'latency in ms'; got {show(measure)}")

@@ -1,4 +1,7 @@
-"""Several rules as one value: ordered, each under a name of its own, never changed."""
+"""Several rules as one value: ordered, each under a name of its own, never changed.
+
+What failed rules make of a judgement is decided in ``judges/evaluate.py`` (``decide_by_rules``).
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ class Rules(Sequence[Rule]):
         rule_list = _read_rules(rules)
         places: dict[str, int] = {}
         for place, rule in enumerate(rule_list):
-            first = places.setdefault(_fold(rule.name), place)
+            first = places.setdefault(_fold_name(rule.name), place)
             if first != place:
                 raise UsageError(
                     f"rules {first + 1} and {place + 1} are both called {show(rule.name)}; give each its own name, "
@@ -50,7 +53,7 @@ class Rules(Sequence[Rule]):
 
     def get(self, name: str) -> Rule | None:
         """Return the rule of this name, or ``None``. Hyphens and underscores are the same."""
-        place = self._places.get(_fold(name)) if isinstance(name, str) else None
+        place = self._places.get(_fold_name(name)) if isinstance(name, str) else None
         return None if place is None else self._rules[place]
 
     def list(self) -> tuple[Rule, ...]:
@@ -100,7 +103,7 @@ def _read_rules(rules: Any) -> tuple[Rule, ...]:
     return tuple(map(as_rule, rules))
 
 
-def _fold(name: str) -> str:
+def _fold_name(name: str) -> str:
     return name.replace("-", "_")
 
 

@@ -3,6 +3,8 @@
 Two forms mean the same: ``{"regex": "bcrypt|argon2"}`` gives the rule's main parameter under the rule's name, and
 ``{"name": "length", "max": 4000}`` gives every parameter under its own. Both may carry ``severity`` and
 ``description``. From either form, ``Rule.spec`` holds the same normal form, so equal rules have equal digests.
+
+The checks themselves are in ``checks.py`` and in a file for each of the larger rules.
 """
 
 from __future__ import annotations
@@ -73,7 +75,7 @@ MOST_INNER = 64
 def make_some_of(
     *, rules: list[dict[str, Any]], share: float = 1.0, weights: list[float] | None = None
 ) -> Callable[[Any], RuleResult]:
-    """Make a check that rules with at least the ``share`` of all weights pass."""
+    """Make a check that rules with at least the ``share`` of all weights pass. Raises ``UsageError``."""
     inner_rules = [rule_from_spec(spec) for spec in rules]
     needed = check_share("share", share, where="rule some_of")
     if needed <= 0:
@@ -396,7 +398,7 @@ def rule_from_spec(spec: Mapping[str, Any], *, name: str | None = None, allow_py
 
 
 def _read_form(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Read the kind of rule that a spec names in either form, and its options, by name."""
+    """Read the kind of rule that a spec names in either form, and its options, by name. Raises ``UsageError``."""
     options = dict(spec)
     if "name" in options:
         kind_name = options.pop("name")
@@ -428,7 +430,10 @@ def _fold_name(name: str) -> str:
 
 
 def _fill_main(kind_name: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Move the value under the rule's name (``{"regex": ...}``) to its main parameter, and return all parameters."""
+    """Move the value under the rule's name (``{"regex": ...}``) to its main parameter, and return all parameters.
+
+    Raises ``UsageError``.
+    """
     value, kind = options.pop(kind_name), _KINDS[kind_name]
     main = kind.main
     if kind.takes_members and isinstance(value, Mapping):

@@ -64,7 +64,7 @@ async def run_in_thread(function: Callable[..., T], *arguments: object) -> T:
     A function that is cancelled before it has begun is not called. One that takes long calls ``stop_if_abandoned``.
     """
     abandoned = threading.Event()
-    work = partial(contextvars.copy_context().run, partial(_call, abandoned, function, arguments))
+    work = partial(contextvars.copy_context().run, partial(_call_unless_abandoned, abandoned, function, arguments))
     try:
         return await asyncio.get_running_loop().run_in_executor(_find_pool(), work)
     except asyncio.CancelledError:
@@ -79,7 +79,7 @@ def stop_if_abandoned() -> None:
         raise AbandonedError
 
 
-def _call(abandoned: threading.Event, function: Callable[..., T], arguments: tuple[object, ...]) -> T:
+def _call_unless_abandoned(abandoned: threading.Event, function: Callable[..., T], arguments: tuple[object, ...]) -> T:
     _here.abandoned = abandoned
     try:
         stop_if_abandoned()

@@ -97,7 +97,7 @@ def make_called(
             count = sum(_has_arguments(call, expected, otherwise=False) for call in calls_of_tool)
             if count < least or (most is not None and count > most):
                 return fail(_describe_count(name, count, len(calls_of_tool), least, most))
-        return pass_(f"called {_list(names)}")
+        return pass_(f"called {_list_names(names)}")
 
     return check
 
@@ -127,7 +127,7 @@ def make_not_called(
                 continue
             if _has_arguments(Call(tool_called, call_arguments, 0), expected, otherwise=True):
                 return fail(f"called {quote(tool_called, 60)}")
-        return pass_(f"did not call {_list(names)}")
+        return pass_(f"did not call {_list_names(names)}")
 
     return check
 
@@ -148,7 +148,7 @@ def make_call_order(*, tools: list[str], exact: bool = False) -> Callable[[Any],
         if isinstance(calls, str):
             return fail(calls)
         if is_exact and (len(calls) != len(names) or _count_traces(content) != len(calls)):
-            return fail(f"made {len(calls)} calls, and exactly {len(names)} are asked for: {_list(names)}")
+            return fail(f"made {len(calls)} calls, and exactly {len(names)} are asked for: {_list_names(names)}")
         before: int | None = None
         for place, name in enumerate(names):
             candidates = calls[place : place + 1] if is_exact else calls
@@ -159,7 +159,7 @@ def make_call_order(*, tools: list[str], exact: bool = False) -> Callable[[Any],
                 # At once is not after: a check that runs beside what it should allow cannot stop it.
                 return fail(f"called {name} before or together with {names[place - 1]}")
             before = turns[0]
-        return pass_(f"called {_list(names)} in this order")
+        return pass_(f"called {_list_names(names)} in this order")
 
     return check
 
@@ -175,11 +175,11 @@ class ToolName:
     def __init__(self, text: str) -> None:
         self.text = text
         self._exact = text.split("*")
-        self._folded = [_fold(part) for part in self._exact]
+        self._folded = [_fold_name(part) for part in self._exact]
 
     def equals(self, called: str) -> bool:
         """Return whether a call is of this tool, to the letter."""
-        return _matches(self._exact, called)
+        return _matches_parts(self._exact, called)
 
     def resembles(self, called: str) -> bool:
         """Return whether somebody could take a call for one of this tool.
@@ -189,15 +189,15 @@ class ToolName:
         ``server__delete`` and ``server.delete`` are calls of ``delete`` as well, since clients put a server's name
         before the tool's.
         """
-        folded = _fold(called)
+        folded = _fold_name(called)
         last_part = re.split(r"__|[./:]", folded)[-1]
-        return _matches(self._folded, folded) or _matches(self._folded, last_part)
+        return _matches_parts(self._folded, folded) or _matches_parts(self._folded, last_part)
 
     def __str__(self) -> str:
         return quote(self.text, 60)
 
 
-def _matches(parts: list[str], text: str) -> bool:
+def _matches_parts(parts: list[str], text: str) -> bool:
     """Return whether a text is made of these parts with anything between them; linear in the text, which is hostile."""
     first, *between = parts
     if not between:
@@ -214,12 +214,12 @@ def _matches(parts: list[str], text: str) -> bool:
     return True
 
 
-def _fold(name: str) -> str:
+def _fold_name(name: str) -> str:
     return fold(name).strip()
 
 
 def read_tool_names(rule: str, value: Any, *, key: str = "tool", least: int = 1) -> list[ToolName]:
-    """Read one name or a list of names, as an option of a rule."""
+    """Read one name or a list of names, as an option of a rule. Raises ``UsageError``."""
     names = [value] if isinstance(value, str) and least == 1 else value
     is_good = isinstance(names, list | tuple) and all(isinstance(name, str) and name.strip() for name in names)
     if not is_good or len(names) < least:
@@ -229,7 +229,7 @@ def read_tool_names(rule: str, value: Any, *, key: str = "tool", least: int = 1)
 
 
 def read_tool_arguments(rule: str, value: Any) -> dict[str, Any] | None:
-    """Read the arguments that calls are compared with, as an option of a rule."""
+    """Read the arguments that calls are compared with, as an option of a rule. Raises ``UsageError``."""
     if value is None:
         return None
     if not isinstance(value, Mapping) or not value:
@@ -485,7 +485,7 @@ def _describe_count(name: ToolName, count: int, calls: int, least: int, most: in
     return f"did not call {name}" if not count else f"called {name} {count} times, below the minimum of {least}"
 
 
-def _list(names: list[ToolName]) -> str:
+def _list_names(names: list[ToolName]) -> str:
     return flatten(", ".join(str(name) for name in names), QUOTED)
 
 

@@ -81,7 +81,7 @@ Hits = Iterator[tuple[str, int, str]]
 
 def _find_all(text: str) -> Hits:
     present = set(text)
-    hidden = {char: kind for char in present if (kind := _classify(char)) is not None}
+    hidden = {char: kind for char in present if (kind := _classify_character(char)) is not None}
     if hidden:
         yield from _find_hidden(text, hidden, rightward=not any(map(_runs_leftward, present)))
     if not text.isascii():
@@ -95,7 +95,7 @@ def _find_hidden(text: str, hidden: dict[str, str], *, rightward: bool) -> Hits:
             yield kind, place, f"U+{ord(char):04X}"
 
 
-def _classify(char: str) -> str | None:
+def _classify_character(char: str) -> str | None:
     """Return the kind of a character that is not seen; ``None`` for all others."""
     if char in "\t\n\r" or char in _SEEN:
         return None

@@ -90,7 +90,8 @@ def read_authority(authority: str) -> tuple[str, str | None]:
     if authority.startswith("["):
         host, closed, after = authority.partition("]")
         port = after.removeprefix(":") or None
-        if not closed or (after and not after.startswith(":")):
+        ends_in_port = not after or after.startswith(":")
+        if not closed or not ends_in_port:
             raise ValueError("its host cannot be read for certain")
         host = f"[{_read_ip(host[1:], ipaddress.IPv6Address)}]"
     elif ":" in authority:
@@ -115,7 +116,7 @@ def _read_name(host: str) -> str:
 
 
 def _to_ascii(host: str) -> str:
-    """Write a name as DNS has it (UTS #46, as browsers do)."""
+    """Write a name as DNS has it (UTS #46, as browsers do). Raises ``ValueError``."""
     import idna
 
     try:
@@ -144,7 +145,8 @@ def _read_entry(entry: str) -> str:
     except ValueError:
         host, port = "", None
     # With a star, a whole top-level domain or every port would be more than somebody meant to write.
-    if not host or (star and ("." not in host or port is not None or host[-1].isdigit())):
+    is_too_wide = star and ("." not in host or port is not None or host[-1:].isdigit())
+    if not host or is_too_wide:
         raise UsageError(
             f"rule urls: {show(entry)} is not a host; write example.org, example.org:8443, *.example.org for all names "
             "below it, or an IP address in its usual form"
@@ -243,22 +245,22 @@ def _find_everywhere(text: str, allowed: AllowedAddresses, *, bare: bool) -> Hit
 
 def _find_absolute(text: str, allowed: AllowedAddresses) -> Hits:
     for pattern in (_WITH_HOST, _SLOPPY, _WITHOUT_HOST):
-        for match in _compile(pattern).finditer(text):
+        for match in _compile_pattern(pattern).finditer(text):
             start = match.start()
             address = _take_address(text, start)
             scheme, _, rest = address.partition(":")
-            yield from _yield_refused(start, address, allowed.explain(scheme.lower(), _trim(rest)))
+            yield from _yield_refused(start, address, allowed.explain(scheme.lower(), _trim_punctuation(rest)))
 
 
 def _find_hosts(text: str, allowed: AllowedAddresses, *, bare: bool) -> Hits:
     """Yield hosts without a scheme: after two slashes, after www, and with ``bare`` whatever looks like one."""
     for pattern in (_RELATIVE, _WWW, *([_BARE] if bare else [])):
-        for match in _compile(pattern).finditer(text):
+        for match in _compile_pattern(pattern).finditer(text):
             start = match.start()
             if pattern == _RELATIVE:
                 start += match.group()[0] not in "/\\"
             address = _take_address(text, start)
-            authority = _trim(cut_authority(address.lstrip("/\\")))
+            authority = _trim_punctuation(cut_authority(address.lstrip("/\\")))
             if "." in authority or "[" in authority:
                 odd = "\\" in address[:2]
                 reason = "it is written with backslashes" if odd else allowed.explain_host(None, authority)
@@ -268,7 +270,7 @@ def _find_hosts(text: str, allowed: AllowedAddresses, *, bare: bool) -> Hits:
 def _find_targets(text: str, allowed: AllowedAddresses) -> Hits:
     """Yield the targets of links, read whole, as a browser would, whatever they look like in the text."""
     for pattern in _TARGETS:
-        for match in _compile(pattern).finditer(text):
+        for match in _compile_pattern(pattern).finditer(text):
             value = next((group for group in match.groups() if group is not None), "")
             # Browsers take controls out before they read an address. Only then is it cut: padding must not push an
             # address out of what is looked at.
@@ -301,7 +303,7 @@ def _take_address(text: str, start: int) -> str:
     return candidate if "@" in more or _GOES_ON.search(more) else inside
 
 
-def _trim(rest: str) -> str:
+def _trim_punctuation(rest: str) -> str:
     """Drop the punctuation of the sentence around it, where no path keeps it apart."""
     slashes = len(rest) - len(rest.lstrip("/\\"))
     authority = cut_authority(rest[slashes:])
@@ -323,7 +325,7 @@ def _yield_refused(start: int, address: str, reason: str | None) -> Hits:
 
 
 @lru_cache(maxsize=16)
-def _compile(pattern: str) -> Any:
+def _compile_pattern(pattern: str) -> Any:
     import re2
 
     return re2.compile(pattern)

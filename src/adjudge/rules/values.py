@@ -118,10 +118,10 @@ def list_values(text: str, *, strict: bool = False) -> list[Value] | None:
     ``strict``, nothing is raised and what cannot be read to its end is no JSON.
     """
     try:
-        root = _read(text, 0, strict=strict)
+        root = _read_nested(text, 0, strict=strict)
         if root is None and not strict:
             root = _read_lines(text)
-        return None if root is None else list(_walk(root, strict=strict))
+        return None if root is None else list(_walk_values(root, strict=strict))
     except TooDeepError:
         if strict:
             return None
@@ -188,7 +188,7 @@ def undo_escapes(text: str) -> str | None:
     return unescaped
 
 
-def _read(text: str, depth: int, *, strict: bool) -> Any:
+def _read_nested(text: str, depth: int, *, strict: bool) -> Any:
     """Read the value of a JSON text that is a list, an object or a text; ``None`` for what is none."""
     stripped = text.strip(_AROUND)
     if stripped[:1] not in ("{", "[", '"') or len(stripped) < 2:
@@ -214,14 +214,14 @@ def _read_lines(text: str) -> list[Any] | None:
     values = []
     for line in lines:
         # One level is the list that they are put into.
-        value = _read(line, 1, strict=False)
+        value = _read_nested(line, 1, strict=False)
         if value is None:
             return None
         values.append(value)
     return values
 
 
-def _walk(root: Any, *, strict: bool) -> Iterator[Value]:
+def _walk_values(root: Any, *, strict: bool) -> Iterator[Value]:
     """Yield every value, each after what holds it; in a loop, since recursion would carry each through all levels."""
     to_visit: list[tuple[Any, Place, str | None, int]] = [(root, None, None, 0)]
     while to_visit:
@@ -231,7 +231,7 @@ def _walk(root: Any, *, strict: bool) -> Iterator[Value]:
             for key, member in reversed(value):
                 to_visit.append((member, (place, key), key, depth + 1))
                 # A name is a text that a tool reads as well.
-                key_value = _read(key, depth + 1, strict=strict) if key[:1] not in _UNQUOTED else None
+                key_value = _read_nested(key, depth + 1, strict=strict) if key[:1] not in _UNQUOTED else None
                 to_visit += [] if key_value is None else [(key_value, (place, key), key, depth + 1)]
         elif isinstance(value, list):
             yield Value(place, name, None)
@@ -240,7 +240,7 @@ def _walk(root: Any, *, strict: bool) -> Iterator[Value]:
                 (member, (place, last - index), name, depth + 1) for index, member in enumerate(reversed(value))
             ]
         elif isinstance(value, str):
-            inner = _read(value, depth + 1, strict=strict) if value[:1] not in _UNQUOTED else None
+            inner = _read_nested(value, depth + 1, strict=strict) if value[:1] not in _UNQUOTED else None
             yield Value(place, name, value, nested=inner is not None)
             if inner is not None:
                 to_visit.append((inner, place, name, depth + 1))
@@ -262,15 +262,15 @@ def _unescape_once(text: str) -> str:
     # A text whose end is cut off, as that of a call that is still being written, is read to where it is cut.
     for start, end in pairwise([*quotes, len(text)]):
         if "\\" in text[start:end] and (start in opened or end in closed):
-            pieces += [text[copied_to : start + 1], _unescape(text[start + 1 : end])]
+            pieces += [text[copied_to : start + 1], _unescape_quoted(text[start + 1 : end])]
             copied_to = end
     return "".join(pieces) + text[copied_to:] if pieces else text
 
 
-def _unescape(text: str) -> str:
-    return join_halves(_ESCAPE.sub(_decode, text))
+def _unescape_quoted(text: str) -> str:
+    return join_halves(_ESCAPE.sub(_decode_escape, text))
 
 
-def _decode(match: re.Match[str]) -> str:
+def _decode_escape(match: re.Match[str]) -> str:
     code, sign = match.groups()
     return chr(int(code, 16)) if code else _ESCAPED.get(sign, sign)

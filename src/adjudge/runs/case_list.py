@@ -53,7 +53,7 @@ def find_case(run: Run, name: str) -> str:
     for pattern in _list_patterns(name):
         ids = run.store.list_ids(2, pattern)
         if len(ids) > 1:
-            some = f"{show(ids[0])} and {show(ids[1])}"
+            some = " and ".join(map(show, ids))
             raise UsageError(
                 f"the id of several cases of {run.folder} begins with {show(name)}: {some}; give more of it"
             )
@@ -64,9 +64,10 @@ def find_case(run: Run, name: str) -> str:
 
 def _list_patterns(name: str) -> Iterator[str]:
     """Yield what an id looks like that somebody names so, for GLOB of SQLite: first one made from a content."""
-    shown = re.fullmatch(rf"([0-9a-f]{{{FEWEST_NAMED},64}})…?(-[0-9]+)?", name)
+    shown = re.fullmatch(rf"(?P<digits>[0-9a-f]{{{FEWEST_NAMED},64}})…?(?P<repeat>-[0-9]+)?", name)
     if shown is not None:
-        yield f"{shown[1]}{'[0-9a-f]' * (64 - len(shown[1]))}{shown[2] or ''}"
+        digits, repeat = shown["digits"], shown["repeat"] or ""
+        yield f"{digits}{'[0-9a-f]' * (64 - len(digits))}{repeat}"
     beginning = name.removesuffix("…")
     if len(beginning) >= FEWEST_NAMED:
         yield re.sub(r"([*?[])", r"[\1]", beginning) + "*"

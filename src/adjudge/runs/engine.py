@@ -115,7 +115,7 @@ class Engine:
         self._functions = name_functions(manifest["judge"])
         self._made_folder = plan.out is not None and not plan.out.exists()
         folder, owner = _find_folder(plan.out)
-        run = self._open(folder, owner, manifest)
+        run = self._open_folder(folder, owner, manifest)
         has_items = self._resumed and self._store.has_begun()
         if has_items:
             self._store.open()
@@ -163,7 +163,7 @@ class Engine:
                 run=run.id,
                 resumed=self._resumed,
                 done=sum(self._outcomes.values()),
-                keep=partial(self._keep, layers, schedule),
+                keep=partial(self._hand_in_result, layers, schedule),
             )
         )
         await executor.open()
@@ -202,9 +202,11 @@ class Engine:
                 if self._layers is not None:
                     self._layers.note_spent()
                 await self.run.store.flush()
-                self.run = await asyncio.to_thread(self._discard if self._began_nothing() else self._conclude, self.run)
+                self.run = await asyncio.to_thread(
+                    self._discard_run if self._began_nothing() else self._conclude_run, self.run
+                )
             elif self.run is not None:
-                await asyncio.to_thread(self._withdraw, self.run)
+                await asyncio.to_thread(self._leave_run, self.run)
         finally:
             if self._layers is not None:
                 await asyncio.to_thread(self._layers.close)
@@ -255,7 +257,7 @@ class Engine:
         bring = plan.source.bring_criteria
         return await resolve_question(judge, plan.rubric, plan.arguments, plan.on_conflict, cases_bring=bring)
 
-    def _keep(
+    def _hand_in_result(
         self,
         layers: RunLayers,
         schedule: Schedule,
@@ -263,7 +265,11 @@ class Engine:
         result: JudgeResult | PairResult,
         finish: Finish[RunItem],
     ) -> None:
-        """Hand in the result of a unit."""
+        """Hand in the result of a unit, to be kept.
+
+        The store calls ``_finish_unit`` once the item cannot be lost any more, or with what went wrong; that tells
+        ``finish``, by which whoever began the unit hears of its outcome.
+        """
         item = RunItem(
             case=unit.case,
             place=unit.place,
@@ -280,12 +286,12 @@ class Engine:
     ) -> None:
         if error is None:
             try:
-                self._count(schedule, unit, item)
+                self._count_item(schedule, unit, item)
             except Exception as problem:  # noqa: BLE001 - the run ends with it; those that are told next are told
                 error = problem
         finish(item if error is None else error)
 
-    def _count(self, schedule: Schedule, unit: Unit, item: RunItem) -> None:
+    def _count_item(self, schedule: Schedule, unit: Unit, item: RunItem) -> None:
         schedule.finish(unit)
         self._fresh += 1
         self._outcomes[item.result.outcome] += 1
@@ -299,7 +305,7 @@ class Engine:
         elif self._cost is not None and result.usage is not None:
             self._cost += result.usage.cost_usd or 0.0
 
-    def _open(self, folder: Path, owner: object, manifest: dict[str, Any]) -> Run:
+    def _open_folder(self, folder: Path, owner: object, manifest: dict[str, Any]) -> Run:
         """Lock the folder, and read what it holds; raises ``UsageError`` where this run cannot resume that one.
 
         A run that is there is only looked at, until ``_write_beginning``.
@@ -363,7 +369,7 @@ class Engine:
         schedule = self._schedule
         return not (self._resumed or self._winding or self._complete or (schedule is not None and schedule.cases))
 
-    def _withdraw(self, run: Run) -> None:
+    def _leave_run(self, run: Run) -> None:
         """Leave the folder of a run that was there as it was found."""
         run.store.close()
         self._close_executor("withdrawn")
@@ -380,14 +386,14 @@ class Engine:
     def _close_executor(self, ending: Ending) -> Mapping[str, Any]:
         return {} if self._executor is None else self._executor.close(ending)
 
-    def _discard(self, run: Run) -> None:
+    def _discard_run(self, run: Run) -> None:
         # Nobody was asked, so nothing is lost; and the same command, put right, must not be told that a run is there.
         self._close_executor("empty")
         run.store.remove()
         (run.folder / MANIFEST_FILE).unlink(missing_ok=True)
         self._leave_folder(run.folder)
 
-    def _conclude(self, run: Run) -> Run:
+    def _conclude_run(self, run: Run) -> Run:
         """Write what the run came to into its manifest, close its store, and return the run."""
         schedule = self._schedule
         whole = self._complete and schedule is not None
@@ -457,7 +463,10 @@ class _Temporary:
 
 
 def _find_folder(out: Path | None) -> tuple[Path, _Temporary | None]:
-    """Make the folder of a run, and return it with the owner of a temporary one, else ``None``."""
+    """Make the folder of a run, and return it with the owner of a temporary one, else ``None``.
+
+    Raises ``UsageError``.
+    """
     if out is None:
         owner = _Temporary()
         return owner.path, owner

@@ -1,4 +1,7 @@
-"""A run that can be read: its folder, its manifest, and its items."""
+"""A run that can be read: its folder, its manifest, and its items.
+
+The tables of its items and replies are in ``store.py``.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +140,7 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def write_document(folder: Path, name: str, document: Mapping[str, Any]) -> None:
-    """Write a JSON document of a run in one step, readable by its owner alone."""
+    """Write a JSON document of a run in one step, readable by its owner alone. Raises ``AdjudgeError``."""
     try:
         write_private(folder / name, json.dumps(document, indent=2).encode() + b"\n")
     except OSError as error:
@@ -367,7 +370,10 @@ class Run:
         )
 
     def items(self, outcome: str | None = None) -> Iterator[RunItem]:
-        """Yield the items in the order of the data set; with ``outcome`` only those that ``passed``, for example."""
+        """Yield the items in the order of the data set; with ``outcome`` only those that ``passed``, for example.
+
+        Raises ``UsageError``.
+        """
         if outcome not in (None, "passed", "failed", "undecided"):
             raise UsageError(f"an outcome is passed, failed or undecided; got {outcome!r}", argument="outcome")
         return self._read_items("1" if outcome is None else f"r.outcome = '{outcome}'")

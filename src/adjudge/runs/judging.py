@@ -78,7 +78,7 @@ class Assignment:
         """
         cancelled = count_cancellations()
         try:
-            result = await (self._judge if self.on_conflict is None else self._compare)(case, sample, call)
+            result = await (self._judge_single if self.on_conflict is None else self._compare_case)(case, sample, call)
             check_kept(result, ours=type(self.judge) is Judge)
         except asyncio.CancelledError:
             if count_cancellations() > cancelled:
@@ -121,11 +121,11 @@ class Assignment:
             rubric = self.rubric
         return rubric.passing_threshold if rubric is not None else None
 
-    async def _compare(self, case: Case, sample: int, call: Call) -> PairResult:
+    async def _compare_case(self, case: Case, sample: int, call: Call) -> PairResult:
         arguments: Any = {**self.arguments, "on_conflict": self.on_conflict, "sample": sample}
         return await compare_case_as(call, case, self.judge, self.rubric, arguments)
 
-    async def _judge(self, case: Case, sample: int, call: Call) -> JudgeResult:
+    async def _judge_single(self, case: Case, sample: int, call: Call) -> JudgeResult:
         started = time.perf_counter()
         arguments: EvaluateArguments = self.arguments
         if case.brings_own and self.threshold is not None:

@@ -212,7 +212,10 @@ def _choose_batch(batch: BatchOptions | bool, engine: str) -> BatchOptions | Non
 
 
 def _check_spelling(arguments: Mapping[str, Any]) -> None:
-    """Name the argument of ``run`` that was meant: the functions that take ``arguments`` know their own alone."""
+    """Name the argument of ``run`` that was meant: the functions that take ``arguments`` know their own alone.
+
+    Raises ``UsageError``.
+    """
     for name in arguments.keys() - EvaluateArguments.__annotations__.keys():
         from difflib import get_close_matches
 
@@ -266,7 +269,7 @@ class Running:
 
     def finish_sync(self) -> Run:
         """Finish without an event loop and return the ``Run``. Also works inside a running loop, and blocks it."""
-        return run_sync(self._finish())
+        return run_sync(self._finish_run())
 
     def __aiter__(self) -> AsyncGenerator[RunItem, None]:
         if self._generator is not None:
@@ -275,21 +278,21 @@ class Running:
                 Argument("resume", "True"),
                 " to resume this one",
             )
-        generator = self._iterate()
+        generator = self._iterate_items()
         # Weakly: a caller that leaves its loop early lets go of the generator, and that ends the run.
         self._generator = weakref.ref(generator)
         return generator
 
     def __await__(self) -> Generator[Any, None, Run]:
-        return self._finish().__await__()
+        return self._finish_run().__await__()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await self._end()
+        await self._end_iteration()
 
-    async def _iterate(self) -> AsyncGenerator[RunItem, None]:
+    async def _iterate_items(self) -> AsyncGenerator[RunItem, None]:
         self._engine = engine = Engine(self._plan)
         if self._is_winding_down:
             engine.wind_down()
@@ -301,17 +304,17 @@ class Running:
         finally:
             await engine.end()
 
-    async def _finish(self) -> Run:
+    async def _finish_run(self) -> Run:
         if self._generator is None:
             async for _ in (items := aiter(self)):
                 pass
             del items
-        await self._end()
+        await self._end_iteration()
         if self._engine is None or self._engine.run is None:
             raise UsageError("this run was ended before it began; call run again")
         return self._engine.run
 
-    async def _end(self) -> None:
+    async def _end_iteration(self) -> None:
         """Close the iteration if somebody left it half way, and wait until the run has ended."""
         generator = self._generator() if self._generator is not None else None
         # A generator that is being advanced at this moment cannot be closed; whoever advances it ends it.

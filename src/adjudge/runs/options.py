@@ -1,4 +1,7 @@
-"""The plan of a run, and its progress."""
+"""The plan of a run, and its progress.
+
+Where a resumed run has to agree with what it began with is decided in ``folder.py`` (``check_resumable``).
+"""
 
 from __future__ import annotations
 

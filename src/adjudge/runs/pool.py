@@ -92,7 +92,7 @@ class Pool(Generic[U, R]):
             await self._news.wait()
         results = tuple(self._done)
         self._done.clear()
-        self._begin()
+        self._begin_units()
         return results
 
     @property
@@ -147,12 +147,12 @@ class Pool(Generic[U, R]):
             while self._is_at_work() and not self._reader.cancelling():
                 self._idle.clear()
                 await self._idle.wait()
-            self._end()
+            self._end_taking()
 
     async def _read_ahead(self, units: AsyncGenerator[U, None]) -> None:
         async for unit in units:
             self._read.append(unit)
-            self._begin()
+            self._begin_units()
             while self._has_enough() and not self._stopping:
                 self._wanted.clear()
                 await self._wanted.wait()
@@ -162,7 +162,7 @@ class Pool(Generic[U, R]):
     def _has_enough(self) -> bool:
         return len(self._read) >= min(self._find_limit(), READ_AHEAD)
 
-    def _end(self) -> None:
+    def _end_taking(self) -> None:
         if self._limit_check is not None:
             self._limit_check.cancel()
         self._ended = True
@@ -171,12 +171,12 @@ class Pool(Generic[U, R]):
     def _end_if_idle(self) -> None:
         # Not left to the reader: it may be waiting for a source that has nothing to say for hours.
         if self._stopping and not self._busy:
-            self._end()
+            self._end_taking()
 
     def _is_at_work(self) -> bool:
         return self._busy > 0 or (len(self._read) > 0 and not self._stopping)
 
-    def _begin(self) -> None:
+    def _begin_units(self) -> None:
         """Begin what is read, as far as there is room; what is more than ``AT_ONCE`` in the next turns of the loop."""
         at_once = AT_ONCE if self._turn is None else 0
         while self._read and at_once and not self._stopping:
@@ -185,7 +185,7 @@ class Pool(Generic[U, R]):
                 break
             at_once -= 1
             self._busy += 1
-            place = _SinglePlace(self._finish)
+            place = _SinglePlace(self._finish_unit)
             task = self._loop.create_task(self._judge(self._read.popleft(), place))
             self._tasks.add(task)
             task.add_done_callback(partial(self._close_place, place))
@@ -199,7 +199,7 @@ class Pool(Generic[U, R]):
 
     def _begin_again(self) -> None:
         self._turn = None
-        self._begin()
+        self._begin_units()
 
     def _check_limit_later(self) -> None:
         # A limit that has risen tells nobody; without the look, all would wait for the slowest that is under way.
@@ -208,7 +208,7 @@ class Pool(Generic[U, R]):
 
     def _check_limit_again(self) -> None:
         self._limit_check = None
-        self._begin()
+        self._begin_units()
 
     def _is_full(self) -> bool:
         return self._busy >= self._find_limit() or len(self._done) >= AHEAD
@@ -219,22 +219,22 @@ class Pool(Generic[U, R]):
         try:
             return max(int(self._limit.current), 1)
         except Exception as error:  # noqa: BLE001 - raised by ``take``
-            self._fail(error)
+            self._keep_error(error)
             return 0  # nothing more is begun
 
-    def _finish(self, outcome: R | BaseException) -> None:
+    def _finish_unit(self, outcome: R | BaseException) -> None:
         self._busy -= 1
         if isinstance(outcome, asyncio.CancelledError):  # by ``stop``, or by others
             if not self._stopping:
-                self._fail(AdjudgeError("a judgement was cancelled from outside; the run ends here"))
+                self._keep_error(AdjudgeError("a judgement was cancelled from outside; the run ends here"))
         elif isinstance(outcome, BaseException):
-            self._fail(outcome)
+            self._keep_error(outcome)
         else:
             self._done.append(outcome)
         self._news.set()
-        self._begin()
+        self._begin_units()
 
-    def _fail(self, error: BaseException) -> None:
+    def _keep_error(self, error: BaseException) -> None:
         self._error = self._error or error
         self.wind_down()
 
@@ -250,12 +250,12 @@ class Pool(Generic[U, R]):
 class _SinglePlace(Generic[R]):
     """A place among those under way, given back once: a unit that has handed its item in may be cancelled as well."""
 
-    __slots__ = ("_finish",)
+    __slots__ = ("_finish_unit",)
 
     def __init__(self, finish: Finish[R]) -> None:
-        self._finish: Finish[R] | None = finish
+        self._finish_unit: Finish[R] | None = finish
 
     def __call__(self, outcome: R | BaseException) -> None:
-        finish, self._finish = self._finish, None
+        finish, self._finish_unit = self._finish_unit, None
         if finish is not None:
             finish(outcome)

@@ -13,7 +13,7 @@ from adjudge.rules.shipped import rule_from_spec
 
 
 def rebuild_rubric(recorded: Mapping[str, Any]) -> Rubric:
-    """Rebuild the rubric of a manifest; a rule that is code is named and never imported."""
+    """Rebuild the rubric of a manifest; a rule that is code is named and never imported. Raises ``UsageError``."""
     try:
         return Rubric(
             name=recorded["name"],

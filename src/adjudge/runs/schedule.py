@@ -125,7 +125,10 @@ class Schedule:
         self.complete = True
 
     async def _read_units(self) -> AsyncGenerator[Unit, None]:
-        """Yield each judgement that is to be made, in the order of the data set, and note every case that was read."""
+        """Yield each judgement that is to be made, in the order of the data set, and note every case that was read.
+
+        Raises ``UsageError``.
+        """
         since_turn = 0
         async with aclosing(self._source.iterate_cases()) as cases:
             async for place, case in cases:
@@ -133,14 +136,14 @@ class Schedule:
                 if self._places is not None and place not in self._places:
                     continue
                 body = encode_case(case)
-                if not self._can_be_kept(place, case, body):
+                if not self._accept_body(place, case, body):
                     continue
                 hashed = hashlib.sha256(body)
                 subject = hashed.hexdigest()
                 kept = find_kept(self._store, place, case.id, subject) if place <= self._last else {}
                 if kept:
                     self._mark_id(case.id)
-                elif self._is_refused(place, case):
+                elif not self._accept_id(place, case):
                     continue
                 self._note_case(case, hashed.digest())
                 for due in find_due(kept, self._repeat, self._retry):
@@ -174,7 +177,8 @@ class Schedule:
         if self._count is not None:
             self.criteria_counts.update(self._count(case))
 
-    def _can_be_kept(self, place: int, case: Case, body: bytes) -> bool:
+    def _accept_body(self, place: int, case: Case, body: bytes) -> bool:
+        """Return true for a case that can be kept; false, and the row is refused, for another."""
         # Before it is asked about: in the file it would keep everybody from reading the run.
         try:
             check_case(case, body)
@@ -186,25 +190,29 @@ class Schedule:
             return False
         return True
 
-    def _is_refused(self, place: int, case: Case) -> bool:
-        """Return whether another case has its id; such a row is no case, as one without content is none.
+    def _accept_id(self, place: int, case: Case) -> bool:
+        """Note the id of a case as under way, and return true; false, and the row is refused, if another case has it.
 
-        Ids are compared with those that are kept and those that are under way, so this takes no memory for each case.
+        Such a row is no case, as one without content is none. Ids are compared with those that are kept and those that
+        are under way, so this takes no memory for each case.
         """
         other_place = self._under_way.get(case.id)
         if self._mark_id(case.id) and other_place is None:
             other_place = self._store.find_place(case.id)
         if other_place is None or other_place == place:
             self._under_way[case.id] = place
-            return False
+            return True
         self._source.refuse(
             place, f"the id {shorten_id(case.id)} is already used by case {other_place}; give each row an id of its own"
         )
         self._refused += 1
-        return True
+        return False
 
     def _mark_id(self, name: str) -> int:
-        """Return whether an id may have been met before: nearly all have not, and are not looked up for it."""
+        """Mark an id as met, and return other than 0 if it may have been met before.
+
+        Nearly all have not, and are not looked up for it.
+        """
         at = hash(name) & (_MARKS - 1)
         place, bit = at >> 3, 1 << (at & 7)
         met = self._marks[place] & bit

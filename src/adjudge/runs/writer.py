@@ -64,23 +64,23 @@ class RunWriter:
             if self._aside is not None:
                 await asyncio.shield(self._aside)
             else:
-                self._commit()
+                self._commit_waiting()
 
     def _plan_commit(self) -> None:
-        self._turn = asyncio.get_running_loop().call_soon(self._commit)
+        self._turn = asyncio.get_running_loop().call_soon(self._commit_waiting)
 
-    def _commit(self) -> None:
+    def _commit_waiting(self) -> None:
         """Commit all that waits; what would take long goes on in a thread, and the rest after it."""
         if self._turn is not None:
             self._turn.cancel()
             self._turn = None
         try:
             while entries := self._group.take():
-                errors = self._write(entries, patient=False)
+                errors = self._write_entries(entries, patient=False)
                 if errors is None:
                     self._run_aside(self._write_patiently(entries))
                     return
-                _notify(entries, errors)
+                _notify_all(entries, errors)
                 if self._sink.is_long():
                     self._run_aside(asyncio.to_thread(self._sink.tidy))
                     return
@@ -89,9 +89,13 @@ class RunWriter:
             raise
 
     async def _write_patiently(self, entries: Sequence[tuple[Rows, Done | None]]) -> None:
-        _notify(entries, await asyncio.to_thread(self._write, entries, patient=True) or [None] * len(entries))
+        _notify_all(
+            entries, await asyncio.to_thread(self._write_entries, entries, patient=True) or [None] * len(entries)
+        )
 
-    def _write(self, entries: Sequence[tuple[Rows, Done | None]], *, patient: bool) -> list[Exception | None] | None:
+    def _write_entries(
+        self, entries: Sequence[tuple[Rows, Done | None]], *, patient: bool
+    ) -> list[Exception | None] | None:
         try:
             return self._sink.write([rows for rows, _ in entries], patient=patient)
         except Exception as error:  # noqa: BLE001 - who is not told waits for ever
@@ -103,10 +107,10 @@ class RunWriter:
 
     def _end_aside(self, _: asyncio.Task[None]) -> None:
         self._aside = None
-        self._commit()
+        self._commit_waiting()
 
 
-def _notify(entries: Sequence[tuple[Any, Done | None]], errors: Sequence[Exception | None]) -> None:
+def _notify_all(entries: Sequence[tuple[Any, Done | None]], errors: Sequence[Exception | None]) -> None:
     for (_, done), error in zip(entries, errors, strict=True):
         if done is not None:
             done(error)

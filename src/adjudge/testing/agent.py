@@ -78,12 +78,12 @@ class TestAgent:
         chosen = self.open_agent(agent) if isinstance(agent, str) else ConfiguredAgent(source=agent)
         if timeout is None:
             timeout = _SECONDS if chosen.timeout is None else chosen.timeout
-        folder = None if workspace is None else self._locate(Path(workspace))
+        folder = None if workspace is None else self._locate_workspace(Path(workspace))
         key = (
             "" if self.mode == "live" else _make_key(prompt, chosen.source, digest_workspace(folder, with_git=with_git))
         )
         if self.mode == "replay":
-            run = self._replay(key)
+            run = self._replay_run(key)
         else:
             run = await run_agent(
                 prompt,
@@ -102,9 +102,9 @@ class TestAgent:
     sync = make_sync_method(__call__)
 
     def close(self, *, failed: bool) -> None:
-        """End the test: write the recording, and drop the bundles of a test that passed."""
+        """End the test: write the recording, and drop the bundles of a test that passed. Raises ``UsageError``."""
         if self.mode == "record" and self._kept:
-            rows = [{"schema": SCHEMA, "key": key, "run": _strip(run)} for key, run in self._kept]
+            rows = [{"schema": SCHEMA, "key": key, "run": _strip_bundle(run)} for key, run in self._kept]
             lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
             try:
                 self.file.parent.mkdir(parents=True, exist_ok=True)
@@ -119,12 +119,12 @@ class TestAgent:
 
     def describe(self) -> str:
         """Describe the runs for the report of a test that failed."""
-        return "\n\n".join(_describe(number, run) for number, run in enumerate(self.runs, 1))
+        return "\n\n".join(_describe_run(number, run) for number, run in enumerate(self.runs, 1))
 
-    def _locate(self, workspace: Path) -> Path:
+    def _locate_workspace(self, workspace: Path) -> Path:
         return next((base / workspace for base in self.folders if (base / workspace).is_dir()), workspace)
 
-    def _replay(self, key: str) -> AgentRun:
+    def _replay_run(self, key: str) -> AgentRun:
         __tracebackhide__ = True
         if self._replayed is None:
             self._replayed = _read_rows(self.file)
@@ -143,7 +143,7 @@ def _make_key(prompt: str, agent: AgentSource, workspace: str) -> str:
     return hashlib.sha256(json.dumps([prompt, identity, workspace]).encode()).hexdigest()
 
 
-def _strip(run: AgentRun) -> dict[str, Any]:
+def _strip_bundle(run: AgentRun) -> dict[str, Any]:
     """Write a run without the path of its bundle, which is of this machine."""
     data = run.to_dict()
     data["metadata"].pop("bundle", None)
@@ -151,7 +151,7 @@ def _strip(run: AgentRun) -> dict[str, Any]:
 
 
 def _read_rows(file: Path) -> list[tuple[str, AgentRun]]:
-    """Read the recorded runs of a file, each with its key."""
+    """Read the recorded runs of a file, each with its key. Raises ``UsageError``."""
     if not file.exists():
         return []
     rows = []
@@ -168,7 +168,7 @@ def _read_rows(file: Path) -> list[tuple[str, AgentRun]]:
     return rows
 
 
-def _describe(number: int, run: AgentRun) -> str:
+def _describe_run(number: int, run: AgentRun) -> str:
     lines = [f"run {number}: {run.outcome}{'' if run.complete else ', not complete'}, {len(run.calls):,} calls"]
     lines += [f"  problem: {problem}" for problem in run.problems]
     lines += [

@@ -64,12 +64,12 @@ class Cassette:
         for name in _list_foreign_seats(judge):
             # It would be asked for real in a replay, which promises that nobody is.
             raise UsageError(f"the seat {name!r} is an object of its own, so it is neither recorded nor replayed")
-        attached = wrap_models(judge, self._wrap)
+        attached = wrap_models(judge, self._wrap_model)
         return _drop_early_stops(attached) if self.mode == "record" else attached
 
     def replay_alone(self) -> Judge:
         """Make a judge for a suite that says nowhere who judges: the one model of the recording."""
-        return Judge(self._replay(None, None, 0))
+        return Judge(self._replay_model(None, None, 0))
 
     def note(self, result: JudgeResult) -> None:
         """Count a result; raises ``UsageError`` when it rests on an answer that is missing."""
@@ -86,7 +86,10 @@ class Cassette:
         return f"{self.missed[-1]}; record it with: {self.record_command}" if self.missed else ""
 
     def close(self) -> str:
-        """Keep what was recorded, in place of what was there; one sentence when it was not kept, else nothing."""
+        """Keep what was recorded, in place of what was there; one sentence when it was not kept, else nothing.
+
+        Raises ``UsageError``.
+        """
         if self.mode != "record" or not self.begun:
             return ""  # above all, a test that could ask nobody does not lose what was recorded before
         if self.begun > self.noted and not self.broken:
@@ -117,18 +120,18 @@ class Cassette:
     def _name_recording(self, number: int) -> Path:
         return self.file if number == 0 else self.file.with_name(f"{self.file.stem}.{number + 1}.jsonl")
 
-    def _wrap(self, model: Model, number: int) -> Model:
+    def _wrap_model(self, model: Model, number: int) -> Model:
         if isinstance(model, Replay):
             return model
         if self.mode == "replay":
-            return self._replay(model, model.name, number)
+            return self._replay_model(model, model.name, number)
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"the recordings {str(self.file.parent)!r} cannot be written: {error.strerror}") from None
         return RecordingModel(model, self.file.with_name(f".{self.file.stem}.{number}.{os.getpid()}.part"))
 
-    def _replay(self, model: Model | None, name: str | None, number: int) -> Replay:
+    def _replay_model(self, model: Model | None, name: str | None, number: int) -> Replay:
         # One for the whole test: rows that answer the same are used up in order, over all its judgements.
         # The function is that of the judge which is asked: the file alone never says that a function answered.
         function = find_function(model)
@@ -155,13 +158,13 @@ class Replay(ReplayModel):
     @property
     def name(self) -> str:
         """The name of the model that was recorded."""
-        recording = self._find() if self.only is None else None
+        recording = self._find_index() if self.only is None else None
         return self.only or (recording.recorded[0] if recording is not None else "") or "replay"
 
     @property
     def structured(self) -> bool:
         """Return whether the recorded model gave structured output."""
-        recording = self._find()
+        recording = self._find_index()
         return recording is not None and recording.structured
 
     def check(self) -> None:
@@ -169,7 +172,7 @@ class Replay(ReplayModel):
 
     async def complete(self, request: Request, /) -> Reply:
         """Return the recorded reply; raises ``MissingRecording`` where there is none."""
-        if self._find() is None:
+        if self._find_index() is None:
             absence = make_absence(self.path, self.only)
             self.cassette.missed.append(str(absence))
             raise absence
@@ -182,10 +185,10 @@ class Replay(ReplayModel):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {str(self.path)!r}>"
 
-    def _find(self) -> Any:
+    def _find_index(self) -> Any:
         # A test that was never recorded misses an answer when it asks, and is told how to record one; until then it may
         # be one that rules decide.
-        recording = super()._find() if self.path.exists() else None
+        recording = super()._find_index() if self.path.exists() else None
         if recording is not None and self.only is None and len(recording.recorded) > 1:
             raise UsageError(f"{self.path} holds several models and nothing says how they judge; name the judge")
         return recording

@@ -1,4 +1,8 @@
-"""The ``judge`` fixture: what a test asks with."""
+"""The ``judge`` fixture: what a test asks with.
+
+Who answers a call, and about which rubric, is decided by ``Suite.choose``; recording and replaying is in
+``cassette.py``.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +92,9 @@ class TestJudge:
         arguments: dict[str, Any] = dict(options)
         throw = arguments.pop("throw_on_fail", False)
         chosen_judge, chosen_rubric = self.choose(judge, rubric, arguments)
-        result = self._note(await self.cassette.attach(chosen_judge).evaluate(content, chosen_rubric, **arguments))
+        result = self._note_result(
+            await self.cassette.attach(chosen_judge).evaluate(content, chosen_rubric, **arguments)
+        )
         if throw and not result.passed:
             error = JudgmentFailed(result)
             error.add_note(explain(result, self.command))
@@ -125,7 +131,7 @@ class TestJudge:
         result = await self.cassette.attach(self.choose(None, None, {})[0]).ask(question)
         # A gate or a chain takes what is raised here for a seat that broke, so the end of the test says it again.
         self._swallowed = self._swallowed or self.cassette.explain_miss()
-        return self._note(result)
+        return self._note_result(result)
 
     ask_sync = make_sync_method(ask)
 
@@ -145,7 +151,7 @@ class TestJudge:
     def __repr__(self) -> str:
         return f"<the judge of {self.test}>"
 
-    def _note(self, result: JudgeResult) -> JudgeResult:
+    def _note_result(self, result: JudgeResult) -> JudgeResult:
         __tracebackhide__ = True
         self.results.append(result)
         self.cassette.note(result)
@@ -167,15 +173,15 @@ class Pending(Coroutine[Any, Any, JudgeResult]):
         return self._work is not None
 
     def __await__(self) -> Generator[Any, Any, JudgeResult]:
-        return self._begin().__await__()
+        return self._begin_work().__await__()
 
     def send(self, value: Any, /) -> Any:
         """Go on, as a coroutine does."""
-        return self._begin().send(value)
+        return self._begin_work().send(value)
 
     def throw(self, *error: Any) -> Any:
         """Raise inside, as a coroutine does."""
-        return self._begin().throw(*error)
+        return self._begin_work().throw(*error)
 
     def close(self) -> None:
         """Give up, as a coroutine does."""
@@ -189,7 +195,7 @@ class Pending(Coroutine[Any, Any, JudgeResult]):
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"judge(...) has no {name!r} before it is awaited; await it, or use judge.evaluate_sync")
 
-    def _begin(self) -> Coroutine[Any, Any, JudgeResult]:
+    def _begin_work(self) -> Coroutine[Any, Any, JudgeResult]:
         if self._work is None:
             self._work = self._make()
         return self._work
@@ -234,7 +240,10 @@ class Suite:
     def choose(
         self, cassette: Cassette, directory: Path, judge: Any, rubric: RubricSource | None, options: dict[str, Any]
     ) -> Chosen:
-        """Choose who answers a call, and about which rubric; raises ``UsageError`` when nobody is named."""
+        """Choose who answers a call, and about which rubric; a model among ``options`` is taken out of them.
+
+        Raises ``UsageError`` when nobody is named.
+        """
         __tracebackhide__ = True
         chosen_judge = self._open_for_call(judge) if judge is not None else self._open_named()
         chosen_rubric = self._find_rubric(rubric, options, directory, chosen_judge)
@@ -243,33 +252,34 @@ class Suite:
             chosen_judge = _replace_model(chosen_judge, model)
         if chosen_judge is None and chosen_rubric is not None and chosen_rubric.model is not None:
             chosen_judge = Judge(open_model(chosen_rubric.model))
-        if (
-            chosen_judge is None
-            and chosen_rubric is not None
-            and all(criterion.rule for criterion in chosen_rubric.criteria)
-        ):
+        needs_no_model = chosen_rubric is not None and all(criterion.rule for criterion in chosen_rubric.criteria)
+        if chosen_judge is None and needs_no_model:
             chosen_judge = Judge("rules")
         if chosen_judge is None and cassette.mode == "replay":
             chosen_judge = cassette.replay_alone()
         if chosen_judge is None:
             raise UsageError(_NOBODY)
-        # Whoever runs the suite has said who judges: a rubric's model in its place would be asked past the recording.
-        return chosen_judge, replace(
-            chosen_rubric, model=None
-        ) if chosen_rubric is not None and chosen_rubric.model is not None else chosen_rubric
+        if chosen_rubric is not None and chosen_rubric.model is not None:
+            # Whoever runs the suite has said who judges: a rubric's model in its place would be asked past the
+            # recording.
+            chosen_rubric = replace(chosen_rubric, model=None)
+        return chosen_judge, chosen_rubric
 
     def _open_for_call(self, judge: Any) -> Judge | JudgeChain | None:
         if isinstance(judge, TestJudge):
             return self._open_named()
-        return self._open((judge,), None) if isinstance(judge, str) else as_judge(judge)
+        return self._open_panel((judge,), None) if isinstance(judge, str) else as_judge(judge)
 
     def _open_named(self) -> Judge | JudgeChain | None:
-        """Open the judge of the command line, of adjudge.toml or of the environment, the first that names one."""
+        """Open the judge of the command line, of adjudge.toml or of the environment, the first that names one.
+
+        Raises ``UsageError``.
+        """
         names = self.judge_names
         if self.strategy is not None and len(names) < 2:
             raise UsageError("--judge-strategy is for several --judge; name them, or use a judge of adjudge.toml")
         if not names and self.load_config().defaults.get("judge"):
-            return self._open((), None)
+            return self._open_panel((), None)
         spec = os.environ.get("ADJUDGE_JUDGE", "").strip()
         if not names and spec:
             if spec.startswith("python:"):
@@ -277,9 +287,9 @@ class Suite:
                     f"ADJUDGE_JUDGE names {spec}, which runs code; name it with --judge or in adjudge.toml"
                 )
             names = (spec,)
-        return self._open(names, self.strategy) if names else None
+        return self._open_panel(names, self.strategy) if names else None
 
-    def _open(self, names: tuple[str, ...], strategy: str | None) -> Judge | JudgeChain:
+    def _open_panel(self, names: tuple[str, ...], strategy: str | None) -> Judge | JudgeChain:
         # Opened once, so that all tests share its connections.
         if names not in self._judges:
             self._judges[names] = self.open_panel(names, strategy, self.named_in, self.load_config())
@@ -296,9 +306,9 @@ class Suite:
         if isinstance(rubric, str) and rubric in self.load_config().rubrics:
             named_rubric: Rubric = self.load_config().find_rubric(rubric)
             return named_rubric
-        return load_rubric(self._locate(rubric, directory))
+        return load_rubric(self._locate_rubric(rubric, directory))
 
-    def _locate(self, rubric: RubricSource, directory: Path) -> RubricSource:
+    def _locate_rubric(self, rubric: RubricSource, directory: Path) -> RubricSource:
         """Find a relative path in the test's folder or the root directory: a suite runs from any working directory."""
         path = Path(rubric) if isinstance(rubric, os.PathLike | str) and "\x00" not in str(rubric) else None
         if path is None or not (path.suffix or len(path.parts) > 1):
@@ -313,7 +323,7 @@ class Suite:
 
 
 def _replace_model(judge: Judge | JudgeChain | None, model: str) -> Judge:
-    """Replace the judge's model by the one that a call names."""
+    """Replace the judge's model by the one that a call names. Raises ``UsageError``."""
     if judge is None:
         return Judge(open_model(model))
     if isinstance(judge, JudgeChain):

@@ -66,7 +66,7 @@ def _wrap_async(test: Callable[..., Any], options: MarkOptions, judge: TestJudge
         for _ in range(options.repeat):
             contents.append(_check_content(await test(*args, **kwargs)))
             results.append(await judge.evaluate(contents[-1], **options.arguments))
-        _fail(describe_failure(results, options, judge.command, contents))
+        _fail_test(describe_failure(results, options, judge.command, contents))
         judge.concluded = True
 
     return run
@@ -81,7 +81,7 @@ def _wrap_sync(test: Callable[..., Any], options: MarkOptions, judge: TestJudge)
         for _ in range(options.repeat):
             contents.append(_check_content(test(*args, **kwargs)))
             results.append(judge.evaluate_sync(contents[-1], **options.arguments))
-        _fail(describe_failure(results, options, judge.command, contents))
+        _fail_test(describe_failure(results, options, judge.command, contents))
         judge.concluded = True
 
     return run
@@ -125,7 +125,7 @@ def describe_failure(results: list[JudgeResult], options: MarkOptions, command: 
     return "\n".join([head, *runs, f"  again: {command}"])
 
 
-def _fail(reason: str) -> None:
+def _fail_test(reason: str) -> None:
     import pytest
 
     # No line of the test decided, so there is no traceback worth showing.

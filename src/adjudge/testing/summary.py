@@ -37,18 +37,21 @@ _REMEDIES = {
 
 def explain(result: JudgeResult, command: str = "") -> str:
     """Write the outcome, every criterion with its score and reasoning, and the command that runs the test again."""
-    lines = [f"{describe_outcome(result)} (judge {_shorten(result.judge, 120)})"]
-    lines += _limit([line for criterion in result.criteria for line in _list_criterion_lines(criterion)], 2 * MOST)
-    lines += _limit([f"  {rule.severity}: {_shorten(rule.name, 80)}: {_shorten(rule.message)}"
+    lines = [f"{describe_outcome(result)} (judge {_shorten_text(result.judge, 120)})"]
+    lines += _limit_lines(
+        [line for criterion in result.criteria for line in _list_criterion_lines(criterion)], 2 * MOST
+    )
+    lines += _limit_lines([f"  {rule.severity}: {_shorten_text(rule.name, 80)}: {_shorten_text(rule.message)}"
                      for rule in result.rule_results if not rule.passed and rule.message])  # fmt: skip
-    lines += [f"  {_shorten(text)}" for text in (result.detail, result.reasoning) if text]
-    lines += _limit([f"  suggestion: {_shorten(suggestion)}" for suggestion in result.suggestions])
+    lines += [f"  {_shorten_text(text)}" for text in (result.detail, result.reasoning) if text]
+    lines += _limit_lines([f"  suggestion: {_shorten_text(suggestion)}" for suggestion in result.suggestions])
     seats = getattr(result, "results", ())
     seat_texts = [
-        (_shorten(seat.judge, 80), describe_outcome(seat), _shorten(seat.detail or seat.reasoning)) for seat in seats
+        (_shorten_text(seat.judge, 80), describe_outcome(seat), _shorten_text(seat.detail or seat.reasoning))
+        for seat in seats
     ]
-    lines += _limit([f"  seat {name}: {outcome}: {reason}" for name, outcome, reason in seat_texts])
-    lines += [f"  warning: {_shorten(note)}" for note in describe_models(result)]
+    lines += _limit_lines([f"  seat {name}: {outcome}: {reason}" for name, outcome, reason in seat_texts])
+    lines += [f"  warning: {_shorten_text(note)}" for note in describe_models(result)]
     remedy = _REMEDIES.get(result.undecided_because or "")
     if result.undecided_because == "error" and " raised " in result.detail:
         remedy = "the judge is a function, and raised this itself"  # no server has to be reached
@@ -61,7 +64,7 @@ def show_content(content: object) -> str:
     text = clean(content_text(content)[: 4 * LONGEST_CONTENT])
     excerpt = text if len(text) <= LONGEST_CONTENT else f"{text[:LONGEST_CONTENT]}…"
     lines = excerpt.splitlines() or [""]
-    return "\n".join(["  judged:", *_limit([f"    {line}" for line in lines])])
+    return "\n".join(["  judged:", *_limit_lines([f"    {line}" for line in lines])])
 
 
 def _list_criterion_lines(criterion: CriterionResult) -> Iterator[str]:
@@ -69,9 +72,9 @@ def _list_criterion_lines(criterion: CriterionResult) -> Iterator[str]:
     score = "   -" if criterion.score is None else score
     needs = f" needs {needed}" if criterion.threshold is not None else ""
     sign = SIGNS.get(find_mark(criterion) or "", " ")
-    yield f"  {sign} {score} {draw_bar(criterion.score)} {_shorten(criterion.name, 80)}{needs}"
+    yield f"  {sign} {score} {draw_bar(criterion.score)} {_shorten_text(criterion.name, 80)}{needs}"
     if criterion.reasoning:
-        yield f"      {_shorten(criterion.reasoning)}"
+        yield f"      {_shorten_text(criterion.reasoning)}"
 
 
 def draw_bar(score: float | None) -> str:
@@ -80,13 +83,13 @@ def draw_bar(score: float | None) -> str:
     return "█" * filled + "░" * (WIDTH - filled)
 
 
-def _shorten(text: str, most: int = LONGEST) -> str:
+def _shorten_text(text: str, most: int = LONGEST) -> str:
     # Cut first: cleaning looks at every character, and a reply may have a million.
     flat = " ".join(clean(text[: 4 * most], keep_lines=False).split())
     return flat if len(flat) <= most and len(text) <= 4 * most else f"{flat[:most]}…"
 
 
-def _limit(lines: list[str], most: int = MOST) -> list[str]:
+def _limit_lines(lines: list[str], most: int = MOST) -> list[str]:
     return lines if len(lines) <= most else [*lines[:most], f"  … and {len(lines) - most} more lines"]
 
 

@@ -192,18 +192,14 @@ def _tabulate_groups(
     return confusion, rows, number
 
 
-_COEFFICIENTS = (
-    "macro_precision",
-    "macro_recall",
-    "macro_f1",
-    "f1",
-    "cohen_kappa",
-    "scott_pi",
-    "gwet_ac1",
-    "krippendorff_alpha",
-    "linear_kappa",
-    "quadratic_kappa",
-)
+_MACRO = ("macro_precision", "macro_recall", "macro_f1")
+"""The coefficients that are means over the decided categories."""
+
+_WEIGHTED = ("linear_kappa", "quadratic_kappa")
+"""The coefficients that need categories with an order."""
+
+_COEFFICIENTS = (*_MACRO, "f1", "cohen_kappa", "scott_pi", "gwet_ac1", "krippendorff_alpha", *_WEIGHTED)
+"""The coefficients in the order of the columns that ``_make_measure`` computes."""
 
 
 def _make_measure(categories: Sequence[Category], positive: Category, *, ordered: bool) -> Callable[[Floats], Floats]:
@@ -244,11 +240,11 @@ def _estimate_coefficients(
     units = confusion.items if groups is None else groups
     values = measure(np.array(confusion.counts, dtype=float).reshape(1, -1))[0]
     reason = dict.fromkeys(_COEFFICIENTS, "both sides use one category alone, so chance would always agree")
-    reason |= dict.fromkeys(_COEFFICIENTS[:3], "no item has a decided label")
+    reason |= dict.fromkeys(_MACRO, "no item has a decided label")
     reason["f1"] = "neither side ever uses the category of good items"
     reason["gwet_ac1"] = "the table has one category alone; name the others in categories"
     if not ordered:
-        reason |= dict.fromkeys(_COEFFICIENTS[8:], "texts have no order; give it in categories")
+        reason |= dict.fromkeys(_WEIGHTED, "texts have no order; give it in categories")
     return {
         name: make_estimate(float(value), confusion.items, drawn[:, at], units, method, reason=reason[name])
         for at, (name, value) in enumerate(zip(_COEFFICIENTS, values, strict=True))

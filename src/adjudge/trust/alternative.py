@@ -135,8 +135,10 @@ def make_alternative_test(
             raise UsageError(f"{needs}, and nobody rated any; have {least_items} items rated by two people")
         raise UsageError(f"{needs}; {_list_missing(people, least_items)}")
     measure = _measure_share if closeness == "accuracy" else _measure_distance
-    compared = {name: _compare(name, rated, judged, ratings, measure) for name, rated in testable.items()}
-    p_values = [_test(advantage, epsilon) for _, _, advantage in compared.values()]
+    compared = {
+        name: _compare_with_annotator(name, rated, judged, ratings, measure) for name, rated in testable.items()
+    }
+    p_values = [_test_advantage(advantage, epsilon) for _, _, advantage in compared.values()]
     tests = tuple(
         AnnotatorTest(
             annotator=name,
@@ -171,7 +173,7 @@ def make_alternative_test(
 
 
 def _read_people(judged: Sequence[Category], ratings: Ratings, closeness: Closeness) -> dict[str, list[int]]:
-    """Find, for each annotator, the indexes of the items that somebody else rated too."""
+    """Find, for each annotator, the indexes of the items that somebody else rated too. Raises ``UsageError``."""
     if len(judged) != len(ratings):
         raise UsageError(
             f"judged and ratings have {len(judged):,} and {len(ratings):,} items; give one of each", argument="ratings"
@@ -194,7 +196,7 @@ def _read_people(judged: Sequence[Category], ratings: Ratings, closeness: Closen
     return people
 
 
-def _compare(
+def _compare_with_annotator(
     name: str,
     indexes: Sequence[int],
     judged: Sequence[Category],
@@ -211,15 +213,15 @@ def _compare(
     judge, person = [], []
     for index in indexes:
         others = [label for rater, label in ratings[index].items() if rater != name and label is not None]
-        scores = measure(judged[index], others), measure(ratings[index][name], others)
+        of_judge, of_person = measure(judged[index], others), measure(ratings[index][name], others)
         # A tie counts for both, so the two shares may add up to more than 1.
-        judge.append(scores[0] >= scores[1])
-        person.append(scores[1] >= scores[0])
+        judge.append(of_judge >= of_person)
+        person.append(of_person >= of_judge)
     advantage = np.array(person, dtype=float) - np.array(judge, dtype=float)
     return sum(judge) / len(indexes), sum(person) / len(indexes), advantage
 
 
-def _test(advantage: Floats, epsilon: float) -> float:
+def _test_advantage(advantage: Floats, epsilon: float) -> float:
     """The one-sided p-value that the mean advantage is ``epsilon`` or more.
 
     A constant advantage has no variance: it is below ``epsilon`` or it is not. The t test would divide by 0.

@@ -18,7 +18,7 @@ from adjudge.formats.text import show
 from adjudge.trust.extra import check_extra
 from adjudge.trust.multiplicity import adjust_holm
 from adjudge.trust.regression import fit_robustly
-from adjudge.trust.resampling import check_score, number_groups
+from adjudge.trust.resampling import Clusters, check_score, number_groups
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,16 +127,16 @@ def make_bias(
     compared: list[list[BiasKind]] = []
     refused: dict[str, str] = {}
     for name, values in properties.items():
-        divided = _divide(name, values)
+        divided = _divide_items(name, values)
         if len(divided) < 2:
             refused[name] = f"every item has the value {show(values[0])}"
             continue
-        compared.append([_compare(name, kind, np.array(inside), sides, clusters) for kind, inside in divided])
+        compared.append([_compare_kind(name, kind, np.array(inside), sides, clusters) for kind, inside in divided])
     if not compared:
         reasons = "; ".join(f"{show(name)}: {reason}" for name, reason in refused.items()) or "none was given"
         raise UsageError(f"no property divides the items ({reasons}); give one that varies")
-    kinds, tests = _adjust(compared)
-    number = None if clusters is None else clusters[1]
+    kinds, tests = _adjust_p_values(compared)
+    number = None if clusters is None else clusters.groups
     return Bias(items=len(judged), groups=number, kinds=tuple(kinds), tests=tests, refused=refused)
 
 
@@ -144,7 +144,7 @@ _Sides = tuple["Floats", "Floats"]
 
 
 def _read_sides(judged: Sequence[float], truth: Sequence[float], properties: Mapping[str, PropertyValues]) -> _Sides:
-    """Check scores and properties, and return the scores of judge and people as arrays."""
+    """Check scores and properties, and return the scores of judge and people as arrays. Raises ``UsageError``."""
     import numpy as np
 
     if len(judged) != len(truth):
@@ -162,8 +162,8 @@ def _read_sides(judged: Sequence[float], truth: Sequence[float], properties: Map
     return np.array(judged, dtype=float), np.array(truth, dtype=float)
 
 
-def _divide(name: str, values: PropertyValues) -> list[tuple[str, list[bool]]]:
-    """Divide items into the kinds of a property: the name of each, and which items are of it."""
+def _divide_items(name: str, values: PropertyValues) -> list[tuple[str, list[bool]]]:
+    """Divide items into the kinds of a property: the name of each, and which items are of it. Raises ``UsageError``."""
     if not any(isinstance(value, bool | str) for value in values):
         return _divide_numbers(name, [value for value in values if not isinstance(value, str)])
     if len({type(value) for value in values}) > 1:
@@ -197,12 +197,12 @@ def _name_range(low: float, high: float) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _compare(
+def _compare_kind(
     name: str,
     kind: str,
     inside: NDArray[np.bool_],
     sides: _Sides,
-    clusters: tuple[NDArray[np.int64], int] | None,
+    clusters: Clusters | None,
 ) -> BiasKind:
     """Compare judge and people on the items of one kind with all others."""
     judged, truth = sides
@@ -221,7 +221,7 @@ def _compare(
         difference=difference,
         low=low,
         high=high,
-        p_value=_test(errors, inside, clusters),
+        p_value=_test_errors(errors, inside, clusters),
     )
 
 
@@ -237,7 +237,7 @@ def _find_limits(errors: Floats, codes: NDArray[np.int64] | None) -> tuple[float
     return float(low[0]), float(high[0])
 
 
-def _test(errors: Floats, inside: NDArray[np.bool_], clusters: tuple[NDArray[np.int64], int] | None) -> float | None:
+def _test_errors(errors: Floats, inside: NDArray[np.bool_], clusters: Clusters | None) -> float | None:
     """The p-value that the mean error inside is that outside."""
     import numpy as np
 
@@ -251,7 +251,7 @@ def _test(errors: Floats, inside: NDArray[np.bool_], clusters: tuple[NDArray[np.
     return float(fit_robustly(design, errors, clusters).find_p_values()[1])
 
 
-def _adjust(compared: Sequence[Sequence[BiasKind]]) -> tuple[list[BiasKind], int]:
+def _adjust_p_values(compared: Sequence[Sequence[BiasKind]]) -> tuple[list[BiasKind], int]:
     """Adjust the p-values of the kinds of all properties (Holm), and return the kinds with the number of tests."""
     # Two kinds of one property are one test, seen from both sides: the second takes the values of the first.
     tests = [kind for kinds in compared for kind in (kinds[:1] if len(kinds) == 2 else kinds)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
@@ -122,7 +122,7 @@ def make_ceiling(
     return Ceiling(
         items=int((coded.count().sum(axis=1) > 1).sum()),
         raters=coded.raters,
-        pairs=tuple(_make_pair(coded, key, items) for key, items in large_pairs.items()),
+        pairs=tuple(_make_pair(coded, raters, common) for raters, common in large_pairs.items()),
         pairs_left_out=len(pairs) - len(large_pairs),
         agreement=agreement,
         kappa=kappa,
@@ -131,8 +131,12 @@ def make_ceiling(
     )
 
 
-PairItems = tuple["NDArray[np.int64]", "NDArray[np.int64]"]
-"""The items that two raters have in common, and the cell of their table that each falls into."""
+class PairItems(NamedTuple):
+    """The items that two raters have in common."""
+
+    items: NDArray[np.int64]
+    cells: NDArray[np.int64]
+    """The cell of their table that each item falls into."""
 
 
 def _find_pairs(coded: CodedRatings) -> Mapping[tuple[int, int], PairItems]:
@@ -146,20 +150,21 @@ def _find_pairs(coded: CodedRatings) -> Mapping[tuple[int, int], PairItems]:
     for first, second in combinations(range(len(coded.raters)), 2):
         common = np.flatnonzero((grid[first] >= 0) & (grid[second] >= 0))
         if len(common):
-            pair_items[first, second] = (common, grid[first, common] * number + grid[second, common])
+            pair_items[first, second] = PairItems(common, grid[first, common] * number + grid[second, common])
     return pair_items
 
 
-def _make_pair(coded: CodedRatings, key: tuple[int, int], items: PairItems) -> RaterPair:
+def _make_pair(coded: CodedRatings, raters: tuple[int, int], common: PairItems) -> RaterPair:
     import numpy as np
 
     number = len(coded.categories)
-    table = np.bincount(items[1], minlength=number * number).reshape(1, number, number).astype(float)
+    table = np.bincount(common.cells, minlength=number * number).reshape(1, number, number).astype(float)
     kappa = float(measure_cohen(table)[0])
+    first, second = raters
     return RaterPair(
-        first=coded.raters[key[0]],
-        second=coded.raters[key[1]],
-        agreement=Share(count=int(np.trace(table[0])), of=len(items[0])),
+        first=coded.raters[first],
+        second=coded.raters[second],
+        agreement=Share(count=int(np.trace(table[0])), of=len(common.items)),
         kappa=kappa if np.isfinite(kappa) else None,
     )
 
@@ -180,8 +185,8 @@ class _Drawing:
         from scipy.sparse import csr_array
 
         number = len(self.coded.categories)
-        items = np.concatenate([common for common, _ in pairs])
-        cells = np.concatenate([cell + place * number * number for place, (_, cell) in enumerate(pairs)])
+        items = np.concatenate([common.items for common in pairs])
+        cells = np.concatenate([common.cells + place * number * number for place, common in enumerate(pairs)])
         shape = (self.coded.items, len(pairs) * number * number)
         rows = csr_array((np.ones(len(items)), (items, cells)), shape=shape)
 
@@ -205,12 +210,14 @@ class _Drawing:
             check_equal(counts)
         except UsageError as error:
             return Estimate(value=None, of=self.coded.items, note=str(error))
-        return self._estimate(build_fleiss_rows(counts), _column(measure_fleiss), len(counts), "one category alone")[0]
+        return self._estimate(build_fleiss_rows(counts), _as_column(measure_fleiss), len(counts), "one category alone")[
+            0
+        ]
 
     def estimate_alpha(self, scale: Scale) -> Estimate:
         measure = build_measure(self.coded, scale)
         rows = build_coincidences(self.coded)
-        return self._estimate(rows, _column(measure), int((rows.sum(axis=1) > 0).sum()), "one category alone")[0]
+        return self._estimate(rows, _as_column(measure), int((rows.sum(axis=1) > 0).sum()), "one category alone")[0]
 
     def _estimate(
         self, rows: Floats | csr_array, measure: Callable[[Floats], Floats], of: int, reason: str
@@ -228,5 +235,5 @@ class _Drawing:
         ]
 
 
-def _column(measure: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+def _as_column(measure: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
     return lambda sums: measure(sums)[:, None]

@@ -52,7 +52,7 @@ def compute_cohen_kappa(confusion: Confusion, *, weights: Weights | None = None)
     if weights is not None:
         check_choice("weights", weights, ("linear", "quadratic"))
     table = keep_ordered(confusion) if weights else confusion
-    return _compute(table, lambda tables: measure_cohen(tables, weights), "Cohen's kappa")
+    return _compute_coefficient(table, lambda tables: measure_cohen(tables, weights), "Cohen's kappa")
 
 
 def compute_scott_pi(confusion: Confusion) -> float:
@@ -62,7 +62,7 @@ def compute_scott_pi(confusion: Confusion) -> float:
         confusion: How often each verdict met each truth.
     """
     check_extra()
-    return _compute(confusion, measure_scott, "Scott's pi")
+    return _compute_coefficient(confusion, measure_scott, "Scott's pi")
 
 
 def compute_gwet_ac1(confusion: Confusion) -> float:
@@ -74,7 +74,7 @@ def compute_gwet_ac1(confusion: Confusion) -> float:
         confusion: How often each verdict met each truth.
     """
     check_extra()
-    return _compute(confusion, measure_gwet, "Gwet's AC1")
+    return _compute_coefficient(confusion, measure_gwet, "Gwet's AC1")
 
 
 def keep_ordered(confusion: Confusion) -> Confusion:
@@ -85,7 +85,7 @@ def keep_ordered(confusion: Confusion) -> Confusion:
     return decided
 
 
-def _compute(confusion: Confusion, measure: Callable[[Floats], Floats], name: str) -> float:
+def _compute_coefficient(confusion: Confusion, measure: Callable[[Floats], Floats], name: str) -> float:
     import numpy as np
 
     if not confusion.items:
@@ -125,7 +125,7 @@ def measure_cohen(tables: Floats, weights: Weights | None = None) -> Floats:
 def measure_scott(tables: Floats) -> Floats:
     """Scott's pi of each table; NaN where it is not defined."""
     seen, pooled = _measure_seen(tables)
-    return _correct(seen, (pooled**2).sum(axis=1))
+    return _correct_for_chance(seen, (pooled**2).sum(axis=1))
 
 
 def measure_gwet(tables: Floats) -> Floats:
@@ -136,7 +136,7 @@ def measure_gwet(tables: Floats) -> Floats:
     number = tables.shape[1]
     if number == 1:
         return np.full(len(tables), np.nan)
-    return _correct(seen, (pooled * (1 - pooled)).sum(axis=1) / (number - 1))
+    return _correct_for_chance(seen, (pooled * (1 - pooled)).sum(axis=1) / (number - 1))
 
 
 def _measure_seen(tables: Floats) -> tuple[Floats, Floats]:
@@ -148,7 +148,7 @@ def _measure_seen(tables: Floats) -> tuple[Floats, Floats]:
     return divide(np.einsum("tkk->t", tables), items, np.nan), divide(pooled, items[:, None], np.nan)
 
 
-def _correct(seen: Floats, expected: Floats) -> Floats:
+def _correct_for_chance(seen: Floats, expected: Floats) -> Floats:
     import numpy as np
 
     return divide(seen - expected, 1 - expected, np.nan)
@@ -364,7 +364,10 @@ def _measure_apart(totals: Floats, values: Floats, scale: Scale) -> Floats:
 
 
 def _read_values(categories: Sequence[Category], scale: Scale) -> Floats:
-    """Return the place of each category, or on a scale of numbers its number, in a unit that no square overflows."""
+    """Return the place of each category, or on a scale of numbers its number, in a unit that no square overflows.
+
+    Raises ``UsageError``.
+    """
     import numpy as np
 
     if scale in {"nominal", "ordinal"}:

@@ -71,11 +71,13 @@ class Confusion:
         The category stays in the table while the other side uses it.
         """
         at = find_place(self.categories, category)
+
+        def is_left_out(row: int, column: int) -> bool:
+            is_truth, is_verdict = row == at and side != "judge", column == at and side != "truth"
+            return is_truth or is_verdict
+
         emptied = [
-            [
-                0 if (row == at and side != "judge") or (column == at and side != "truth") else count
-                for column, count in enumerate(counts)
-            ]
+            [0 if is_left_out(row, column) else count for column, count in enumerate(counts)]
             for row, counts in enumerate(self.counts)
         ]
         used = sum(emptied[at]) + sum(row[at] for row in emptied)
@@ -114,7 +116,7 @@ def make_confusion_of_pairs(
 
 
 def count_pairs(judged: Iterable[Category], truth: Iterable[Category]) -> Counter[tuple[Category, Category]]:
-    """Count how often each pair (judge, truth) occurs; labels are checked as they come."""
+    """Count how often each pair (judge, truth) occurs; labels are checked as they come. Raises ``UsageError``."""
     kinds: set[type] = set()
     pairs: Counter[tuple[Category, Category]] = Counter()
     both = iter(_pair_strictly(judged, truth))
@@ -191,7 +193,7 @@ def check_labels(labels: Iterable[Category]) -> None:
 
 
 def order_categories(seen: set[Category], listed: Sequence[Category] | None) -> tuple[Category, ...]:
-    """The categories in order, with undecided last where it was seen."""
+    """The categories in order, with undecided last where it was seen. Raises ``UsageError``."""
     if listed is not None:
         check_categories(listed)
         for category in sorted(seen - {None} - set(listed), key=str):
@@ -324,7 +326,7 @@ def count_sensitivity(confusion: Confusion, positive: Category) -> tuple[int, in
 
 def count_specificity(confusion: Confusion, positive: Category) -> tuple[int, int]:
     """Bad items that the judge fails, and bad items."""
-    find_place(confusion.categories, positive)
+    find_place(confusion.categories, positive)  # raises for a category that the table does not have
     bad = find_bad(confusion.categories, positive)
     caught = sum(confusion.counts[row][column] for row in bad for column in bad)
     return caught, sum(confusion.truth_counts[row] for row in bad)
@@ -356,7 +358,7 @@ def check_group(group: Hashable) -> None:
 def count_tables(
     judged: Iterable[Category], truth: Iterable[Category], groups: Iterable[Hashable]
 ) -> tuple[Counter[tuple[Category, Category]], Counter[tuple[int, Category, Category]], int]:
-    """Pairs over all items, pairs of each numbered group, and the number of groups."""
+    """Pairs over all items, pairs of each numbered group, and the number of groups. Raises ``UsageError``."""
     names: dict[Hashable, int] = {}
     apart: Counter[tuple[int, Category, Category]] = Counter()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share, is_finite
@@ -220,7 +220,8 @@ def make_internal_rate(
         return _refuse_groups(number, naive)
     estimates, deff = _estimate_internal(heaps, groups, target=target, level=level, method=method)
     whole = sum(heap.cases for heap in heaps)
-    value, low, high = estimates[0][0], min(part[1] for part in estimates), max(part[2] for part in estimates)
+    value = estimates[0].value
+    low, high = min(part.low for part in estimates), max(part.high for part in estimates)
     alone = not unresolved and groups is None
     shrink = 1.0 if deff is None or number is None else float(compute_shrink(np.asarray(deff), number, level=level))
     near = method is None and _is_near_end(heaps, shrink)
@@ -235,7 +236,7 @@ def make_internal_rate(
         cases=whole,
         labels=labels,
         unresolved=unresolved,
-        bounds=(estimates[1][0], estimates[2][0]) if unresolved else None,
+        bounds=(estimates[1].value, estimates[2].value) if unresolved else None,
         groups=number,
         deff=deff,
         naive=naive,
@@ -288,17 +289,29 @@ def find_worth(
 # ------------------------------------------------------------------------------------------- labels drawn from the run
 
 
+class _RateLimits(NamedTuple):
+    """A rate with its limits."""
+
+    value: float
+    low: float
+    high: float
+
+
 def _estimate_internal(
     heaps: Sequence[Heap], groups: GroupCounts | None, *, target: Target, level: float, method: IntervalMethod | None
-) -> tuple[list[tuple[float, float, float]], float | None]:
-    """Estimates without the unresolved cases, with each of them bad, and with each good; and the design effect."""
+) -> tuple[list[_RateLimits], float | None]:
+    """Return the estimates without the unresolved cases, with each of them bad, and with each good; the design effect.
+
+    Where no case is unresolved, there is the first one alone.
+    """
     import numpy as np
 
     cases = np.asarray([heap.cases for heap in heaps], dtype=float)
     tables = np.asarray([(heap.good, heap.bad, heap.unresolved) for heap in heaps], dtype=float).T
+    settled_good, settled_bad, unresolved = tables
     estimates, deffs = [], []
-    for of_good, of_bad in ((0, 0), (0, 1), (1, 0)) if tables[2].any() else ((0, 0),):
-        good, bad = tables[0] + of_good * tables[2], tables[1] + of_bad * tables[2]
+    for of_good, of_bad in ((0, 0), (0, 1), (1, 0)) if unresolved.any() else ((0, 0),):
+        good, bad = settled_good + of_good * unresolved, settled_bad + of_bad * unresolved
         shrink: Floats | float = 1.0
         between: Floats | float = 1.0
         if groups is not None:
@@ -319,7 +332,8 @@ def _estimate_internal(
                 method=method,
             )
         )
-    return [(float(value), float(low), float(high)) for value, low, high in estimates], deffs[0] if deffs else None
+    limits = [_RateLimits(float(value), float(low), float(high)) for value, low, high in estimates]
+    return limits, deffs[0] if deffs else None
 
 
 def _refuse_chosen(reason: str, heaps: Sequence[Heap]) -> Refusal:

@@ -14,12 +14,9 @@ from adjudge.formats.record import Layout, write_record
 from adjudge.formats.text import show
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import LEVEL, Estimate
-from adjudge.trust.resampling import check_resampling, make_estimate, number_groups
+from adjudge.trust.resampling import Clusters, check_resampling, make_estimate, number_groups
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from adjudge.trust.extra import Floats
 
 RESAMPLES = 1_000
@@ -137,11 +134,11 @@ def make_correlation(
             )
         names = [groups[at] for at in scored]
         codes = number_groups(names, len(scored))
-        over, used, without = _average(one, other, names)
+        over, used, without = _average_groups(one, other, names)
     return Correlation(
         items=len(scored),
         left_out=len(judged) - len(scored),
-        per_item=_correlate(one, other, codes, seed, resamples),
+        per_item=_make_coefficients(one, other, codes, seed, resamples),
         over_groups=over,
         groups_used=used,
         groups_left_out=without,
@@ -149,7 +146,7 @@ def make_correlation(
 
 
 def _read_both(one: Sequence[float | None], other: Sequence[float | None]) -> tuple[Floats, Floats]:
-    """Two sides that can be correlated, in units of their largest value."""
+    """Two sides that can be correlated, in units of their largest value. Raises ``UsageError``."""
     check_extra()
     import numpy as np
 
@@ -177,8 +174,10 @@ def _measure_pearson(one: Floats, other: Floats) -> float:
     import numpy as np
 
     centred = [side - side.mean() for side in (one, other)]
-    units = [side / np.abs(side).max() for side in centred]
-    value = float(np.dot(units[0] / np.linalg.norm(units[0]), units[1] / np.linalg.norm(units[1])))
+    # Scaled first, so that their squares neither overflow nor vanish.
+    scaled = [side / np.abs(side).max() for side in centred]
+    first, second = [side / np.linalg.norm(side) for side in scaled]
+    value = float(np.dot(first, second))
     return min(1.0, max(-1.0, value))
 
 
@@ -201,8 +200,8 @@ _MEASURES: dict[str, Callable[[Floats, Floats], float]] = {
 }
 
 
-def _correlate(
-    one: Floats, other: Floats, clusters: tuple[NDArray[np.int64], int] | None, seed: int, resamples: int
+def _make_coefficients(
+    one: Floats, other: Floats, clusters: Clusters | None, seed: int, resamples: int
 ) -> Coefficients:
     values = {name: measure(one, other) for name, measure in _MEASURES.items()}
     if clusters is None:
@@ -210,15 +209,13 @@ def _correlate(
     drawn = _draw_groups(one, other, clusters, seed, resamples)
     return Coefficients(
         **{
-            name: make_estimate(value, len(one), drawn[:, at], clusters[1], "bootstrap of groups", reason="")
+            name: make_estimate(value, len(one), drawn[:, at], clusters.groups, "bootstrap of groups", reason="")
             for at, (name, value) in enumerate(values.items())
         }
     )
 
 
-def _draw_groups(
-    one: Floats, other: Floats, clusters: tuple[NDArray[np.int64], int], seed: int, resamples: int
-) -> Floats:
+def _draw_groups(one: Floats, other: Floats, clusters: Clusters, seed: int, resamples: int) -> Floats:
     """The coefficients of items of groups that were drawn with replacement, one row for each resample."""
     import numpy as np
 
@@ -253,7 +250,7 @@ def _find_interval(name: str, value: float, items: int) -> Estimate:
     return Estimate(value=value, of=items, low=low, high=high, method=method)
 
 
-def _average(one: Floats, other: Floats, names: Sequence[Hashable]) -> tuple[Coefficients, int, int]:
+def _average_groups(one: Floats, other: Floats, names: Sequence[Hashable]) -> tuple[Coefficients, int, int]:
     """The mean of each group's coefficients, how many groups were used, and how many were left out."""
     import numpy as np
 
@@ -261,13 +258,15 @@ def _average(one: Floats, other: Floats, names: Sequence[Hashable]) -> tuple[Coe
     for at, name in enumerate(names):
         members[name].append(at)
     pairs = [(one[items], other[items]) for items in members.values()]
-    pairs = [(first, second) for first, second in pairs if _varies(first) and _varies(second)]
+    pairs = [
+        (first, second) for first, second in pairs if _has_different_values(first) and _has_different_values(second)
+    ]
     coefficients = {name: np.array([measure(*pair) for pair in pairs]) for name, measure in _MEASURES.items()}
     means = Coefficients(**{name: _average_one(values) for name, values in coefficients.items()})
     return means, len(pairs), len(members) - len(pairs)
 
 
-def _varies(side: Floats) -> bool:
+def _has_different_values(side: Floats) -> bool:
     import numpy as np
 
     return bool(np.abs(side - side.mean()).max() > ROUNDING * np.abs(side).max())

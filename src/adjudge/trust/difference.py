@@ -92,7 +92,7 @@ class PairedTally:
 
     def sum_up(self) -> Means:
         """The means, and how surprising their difference is."""
-        p_value, method = self._test()
+        p_value, method = self._compute_p_value()
         return Means(
             cases=self.cases,
             before=self._before / self.cases if self.cases else None,
@@ -102,7 +102,7 @@ class PairedTally:
             method=method,
         )
 
-    def _test(self) -> tuple[float | None, str]:
+    def _compute_p_value(self) -> tuple[float | None, str]:
         """Compute the p-value that nothing changed, and name the test; ``None`` where no pair differs."""
         if not self._differing:
             return None, "exact"
@@ -142,13 +142,13 @@ def _try_all_signs(differences: array[float]) -> float:
     sums = [0.0]
     for difference in differences:
         sums = [total + difference for total in sums] + [total - difference for total in sums]
-    seen = _limit(differences)
+    seen = _find_least_sum(differences)
     return sum(abs(total) >= seen for total in sums) / len(sums)
 
 
 def _flip_signs(differences: array[float]) -> float:
     # The same seed each time, so that a figure in a report can be computed again.
-    random, seen, whole = Random(0), _limit(differences), math.fsum(differences)  # noqa: S311 - chance, and no secret
+    random, seen, whole = Random(0), _find_least_sum(differences), math.fsum(differences)  # noqa: S311 - chance, and no secret
     extreme = 0
     for _ in range(FLIPS):
         signs = random.randbytes(len(differences)).translate(_LOW_BITS)
@@ -157,7 +157,7 @@ def _flip_signs(differences: array[float]) -> float:
     return (extreme + 1) / (FLIPS + 1)
 
 
-def _limit(differences: array[float]) -> float:
+def _find_least_sum(differences: array[float]) -> float:
     """The sum that was seen, less what rounding may have done to one that equals it."""
     return abs(math.fsum(differences)) - 1e-12 * math.fsum(map(abs, differences))
 

@@ -76,14 +76,16 @@ def compute_double_sampling(
     if target == "run":
         # The share that is left is that of the cases themselves: what was labelled is known, in groups or not.
         left = np.where(cases > 0, 1 - labelled / np.where(cases > 0, cases, 1), 0.0)
-        value, low, high = _clip(combine_shares(good / by, labelled / by, weights, left, level=level, method=method))
+        value, low, high = _clip_rates(
+            combine_shares(good / by, labelled / by, weights, left, level=level, method=method)
+        )
         # What is labelled good or bad stays so, whatever the other cases are.
         known_good, known_bad = (np.sum(count, axis=-1) / whole[..., 0] for count in (good, labelled - good))
         return value, np.minimum(np.maximum(low, known_good), value), np.maximum(np.minimum(high, 1 - known_bad), value)
     shares = compute_shares(good, labelled)
     rate = np.sum(weights * shares, axis=-1)
     spread = np.maximum(np.sum(weights * shares**2, axis=-1) - rate**2, 0.0) / whole[..., 0] * between
-    return _clip(combine_shares(good / by, labelled / by, weights, spread=spread, level=level, method=method))
+    return _clip_rates(combine_shares(good / by, labelled / by, weights, spread=spread, level=level, method=method))
 
 
 def is_near_end(good: Floats, labelled: Floats, shrink: Floats | float = 1.0) -> Flags:
@@ -96,7 +98,7 @@ def is_near_end(good: Floats, labelled: Floats, shrink: Floats | float = 1.0) ->
     return np.asarray(np.minimum(of_good, of_bad) < FEW_OF_A_KIND)
 
 
-def _clip(rates: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats]:
+def _clip_rates(rates: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats]:
     """Rates in 0 to 1: weights that add up to 1 may exceed it by rounding."""
     import numpy as np
 

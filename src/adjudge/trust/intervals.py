@@ -220,7 +220,8 @@ def find_weighted_share(
     columns = [np.asarray(column, dtype=float) for column in (counts, of, weights, left)]
     if len({len(column) for column in columns}) > 1 or not len(columns[0]):
         raise UsageError("a weighted sum of shares needs as many counts as sizes and weights, and at least one of each")
-    if not bool(np.all((columns[2] >= 0) & np.isfinite(columns[2]) & (columns[3] >= 0) & (columns[3] <= 1))):
+    _, _, weight, share_left = columns
+    if not bool(np.all((weight >= 0) & np.isfinite(weight) & (share_left >= 0) & (share_left <= 1))):
         raise UsageError(
             f"weights must be 0 or more, and unlabelled shares from 0 to 1; got {list(weights)}", argument="weights"
         )

@@ -1,6 +1,8 @@
 """The number of labels that an interval of some width needs.
 
 Source: W. G. Cochran, "Sampling techniques", 1977, for the formulas of sample sizes.
+
+How labels are shared out among groups is decided in ``strata.py``.
 """
 
 from __future__ import annotations

@@ -179,7 +179,10 @@ def estimate_more_labels(rate: LiveRate, *, within: float) -> int | None:
 
 
 def _check_draws(sizes: Sequence[int], draws: Iterable[tuple[int, bool | None]]) -> list[tuple[int, bool | None]]:
-    """Check the sizes of strata and the labels drawn from them; return for each label its stratum and what it is."""
+    """Check the sizes of strata and the labels drawn from them; return for each label its stratum and what it is.
+
+    Raises ``UsageError``.
+    """
     if not sizes:
         raise UsageError("a rate needs at least one stratum, got none; name the sizes of the strata", argument="sizes")
     for size in sizes:
@@ -281,7 +284,7 @@ class Fortune:
         if not self.room.any() or not len(self.strata):
             return self.least if lower else self.most
         sign = 1.0 if lower else -1.0
-        null = self._solve(sign)
+        null = self._find_null(sign)
         total, gradient = self.measure(null)
         # The tangent lies below a convex function, so whatever the tangent excludes is excluded: the limit errs on the
         # wide side only, wherever the solver stopped.
@@ -291,7 +294,7 @@ class Fortune:
         least = _minimise_over_halfspace(sign * gradient, room, *edges)
         return None if least is None else sign * least / float(self.sizes.sum())
 
-    def _solve(self, sign: float) -> Floats:
+    def _find_null(self, sign: float) -> Floats:
         """About the null with the smallest or largest rate that is not excluded."""
         import warnings
 
@@ -299,7 +302,7 @@ class Fortune:
         from scipy.optimize import Bounds, NonlinearConstraint, minimize
 
         low, high = self.known_good, self.known_good + self.room
-        start = np.where(self.room > 0, low + self.room * np.clip(self._guess(), 0.001, 0.999), low)
+        start = np.where(self.room > 0, low + self.room * np.clip(self._guess_null(), 0.001, 0.999), low)
         weights = sign * self.sizes / self.sizes.sum()
 
         def clip(scaled: Floats) -> Floats:
@@ -328,7 +331,7 @@ class Fortune:
             )
         return clip(np.nan_to_num(solution.x, nan=0.5))
 
-    def _guess(self) -> Floats:
+    def _guess_null(self) -> Floats:
         drawn = self.sizes - self.room
         return (self.known_good + 0.5) / (drawn + 1)
 

@@ -18,9 +18,9 @@ def adjust_holm(p_values: Sequence[float]) -> tuple[float, ...]:
     Args:
         p_values: The p-values of all tests.
     """
-    order, number = _rank(p_values), len(p_values)
+    order, number = _rank_p_values(p_values), len(p_values)
     raised = accumulate(((number - place) * p_values[test] for place, test in enumerate(order)), max)
-    return _restore(order, raised)
+    return _restore_order(order, raised)
 
 
 def adjust_benjamini_yekutieli(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -32,21 +32,21 @@ def adjust_benjamini_yekutieli(p_values: Sequence[float]) -> tuple[float, ...]:
     Args:
         p_values: The p-values of all tests.
     """
-    order, number = _rank(p_values)[::-1], len(p_values)
+    order, number = _rank_p_values(p_values)[::-1], len(p_values)
     penalty = sum(1 / place for place in range(1, number + 1))
     lowered = accumulate(
         (p_values[test] * number * penalty / (number - place) for place, test in enumerate(order)), min
     )
-    return _restore(order, lowered)
+    return _restore_order(order, lowered)
 
 
-def _rank(p_values: Sequence[float]) -> list[int]:
+def _rank_p_values(p_values: Sequence[float]) -> list[int]:
     for value in p_values:
         if not is_finite(value) or not 0 <= value <= 1:
             raise UsageError(f"a p-value is a number between 0 and 1, got {show(value)}; leave out tests without one")
     return sorted(range(len(p_values)), key=lambda test: p_values[test])
 
 
-def _restore(order: Sequence[int], adjusted: Iterable[float]) -> tuple[float, ...]:
+def _restore_order(order: Sequence[int], adjusted: Iterable[float]) -> tuple[float, ...]:
     placed = dict(zip(order, adjusted, strict=True))
     return tuple(min(1.0, placed[test]) for test in range(len(order)))

@@ -103,14 +103,16 @@ def make_rate_difference(
     import numpy as np
 
     whole = np.asarray(judged, dtype=float)
-    _check(whole, people)
+    _check_scores(whole, people)
     places = np.fromiter(people, dtype=int, count=len(people))
     bounds = np.asarray([people[int(place)] for place in places], dtype=float)
     unresolved = int((bounds[:, 0] != bounds[:, 1]).sum())
-    middle = _estimate(whole, places, bounds.mean(axis=1), level=level, quantile=quantile)
+    middle = _estimate_corrected(whole, places, bounds.mean(axis=1), level=level, quantile=quantile)
     estimates = [middle]
     if unresolved:
-        estimates += [_estimate(whole, places, bounds[:, side], level=level, quantile=quantile) for side in (0, 1)]
+        estimates += [
+            _estimate_corrected(whole, places, bounds[:, side], level=level, quantile=quantile) for side in (0, 1)
+        ]
     low = max(min(estimate.value - estimate.reach for estimate in estimates), -1.0)
     high = min(max(estimate.value + estimate.reach for estimate in estimates), 1.0)
     factor = later_quantile or quantile or _find_z(level)
@@ -159,7 +161,9 @@ class _Estimate:
     """The variance of people's differences by themselves."""
 
 
-def _estimate(whole: Floats, places: Floats, truth: Floats, *, level: float, quantile: float | None) -> _Estimate:
+def _estimate_corrected(
+    whole: Floats, places: Floats, truth: Floats, *, level: float, quantile: float | None
+) -> _Estimate:
     """Estimate the mean difference: that of what was judged, corrected by the labelled questions."""
     from scipy.special import stdtrit
 
@@ -208,7 +212,7 @@ def _find_z(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
-def _check(judged: Floats, people: Mapping[int, tuple[int, int]]) -> None:
+def _check_scores(judged: Floats, people: Mapping[int, tuple[int, int]]) -> None:
     import numpy as np
 
     if not set(np.unique(judged)) <= {-1.0, 0.0, 1.0}:

@@ -19,6 +19,7 @@ from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import Estimate, Share, find_interval
 from adjudge.trust.resampling import (
     RESAMPLES,
+    Clusters,
     add_up,
     check_resampling,
     check_score,
@@ -29,9 +30,6 @@ from adjudge.trust.resampling import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from adjudge.trust.extra import Floats
 
 Side = Literal["first", "second", "tie"]
@@ -176,16 +174,16 @@ def make_error_parts(
         raise UsageError("no item has two repeats and a true value; judge labelled items at least twice")
     clusters = _number_clusters(groups, len(repeats), repeated)
     parts = np.array([_divide_error(rows[at], truth[at]) for at in repeated])
-    means = _estimate_means(parts[:, :3], clusters, seed, resamples)
-    table = _estimate_ratios(parts, clusters, seed, resamples)
+    error, noise, systematic = _estimate_means(parts[:, : len(_PARTS)], clusters, seed, resamples)
+    noise_share, intraclass = _estimate_ratios(parts, clusters, seed, resamples)
     return ErrorParts(
         items=len(repeated),
         left_out=len(repeats) - len(repeated),
-        error=means[0],
-        noise=means[1],
-        systematic=means[2],
-        noise_share=table[0],
-        intraclass=table[1],
+        error=error,
+        noise=noise,
+        systematic=systematic,
+        noise_share=noise_share,
+        intraclass=intraclass,
     )
 
 
@@ -218,10 +216,7 @@ def make_order_flips(forward: Sequence[Side | None], backward: Sequence[Side | N
     )
 
 
-Clusters = tuple["NDArray[np.int64]", int] | None
-
-
-def _number_clusters(groups: Sequence[Hashable] | None, items: int, places: Sequence[int]) -> Clusters:
+def _number_clusters(groups: Sequence[Hashable] | None, items: int, places: Sequence[int]) -> Clusters | None:
     if groups is None:
         return None
     if len(groups) != items:
@@ -239,8 +234,18 @@ def _find_disagreement(row: Sequence[Category]) -> float:
     return 1 - same / (number * (number - 1))
 
 
+_PARTS = ("error", "noise", "systematic")
+"""The parts of an item's error."""
+
+_ERROR, _NOISE, _SYSTEMATIC, _WITHIN, _REPEATS, _TOTAL, _TOTAL_SQUARED, _REPEATS_SQUARED = range(8)
+"""The columns of ``_divide_error``: the parts of the error, and the sums for the analysis of variance."""
+
+
 def _divide_error(row: Sequence[float], truth: float | None) -> list[float]:
-    """One item's error, noise and systematic part, and its sums for the analysis of variance."""
+    """Return one item's parts of the error, and its sums for the analysis of variance, as ``_ERROR`` and so on say.
+
+    With r repeats of the mean m, these are the squares within, r, r·m, r·m² and r².
+    """
     for value in (*row, truth):
         check_score(value)
     number, target = len(row), float(truth or 0)
@@ -260,7 +265,7 @@ def _divide_error(row: Sequence[float], truth: float | None) -> list[float]:
     ]
 
 
-def _estimate_share(flips: Floats, clusters: Clusters) -> Estimate:
+def _estimate_share(flips: Floats, clusters: Clusters | None) -> Estimate:
     import numpy as np
 
     count, number = int(flips.sum()), len(flips)
@@ -271,7 +276,7 @@ def _estimate_share(flips: Floats, clusters: Clusters) -> Estimate:
     return estimate_clustered_share(add_up(flips, codes, groups), add_up(np.ones(number), codes, groups))
 
 
-def _make_units(rows: Floats, clusters: Clusters) -> tuple[Floats, str]:
+def _make_units(rows: Floats, clusters: Clusters | None) -> tuple[Floats, str]:
     """Make the units that a bootstrap draws, one row each, and name the bootstrap.
 
     A unit is an item or, where items come in groups, the sums of a group. Its first column is the number of its items.
@@ -287,7 +292,7 @@ def _make_units(rows: Floats, clusters: Clusters) -> tuple[Floats, str]:
     return sums, "bootstrap of groups"
 
 
-def _estimate_means(rows: Floats, clusters: Clusters, seed: int, resamples: int) -> list[Estimate]:
+def _estimate_means(rows: Floats, clusters: Clusters | None, seed: int, resamples: int) -> list[Estimate]:
     """Estimate the mean of each column of ``rows``, which has a row for each item, with a bootstrap interval."""
     units, method = _make_units(rows, clusters)
 
@@ -301,36 +306,39 @@ def _estimate_means(rows: Floats, clusters: Clusters, seed: int, resamples: int)
     ]
 
 
-def _estimate_ratios(parts: Floats, clusters: Clusters, seed: int, resamples: int) -> list[Estimate]:
+def _estimate_ratios(parts: Floats, clusters: Clusters | None, seed: int, resamples: int) -> list[Estimate]:
     """The share of noise, and the intraclass correlation."""
     import numpy as np
 
     parts = parts.copy()
     # Both do not change with the origin of the scale; this keeps the digits of scores that are large and close.
-    centre = parts[:, 5].sum() / parts[:, 4].sum()
-    means = parts[:, 5] / parts[:, 4] - centre
-    parts[:, 5], parts[:, 6] = parts[:, 4] * means, parts[:, 4] * means**2
+    repeats = parts[:, _REPEATS]
+    centre = parts[:, _TOTAL].sum() / repeats.sum()
+    means = parts[:, _TOTAL] / repeats - centre
+    parts[:, _TOTAL], parts[:, _TOTAL_SQUARED] = repeats * means, repeats * means**2
     units, method = _make_units(parts, clusters)
 
     def measure(sums: Floats) -> Floats:
-        return np.stack([divide(sums[:, 2], sums[:, 1], np.nan), _measure_intraclass(sums)], axis=1)
+        columns = sums[:, 1:]
+        noise_share = divide(columns[:, _NOISE], columns[:, _ERROR], np.nan)
+        return np.stack([noise_share, _measure_intraclass(items=sums[:, 0], columns=columns)], axis=1)
 
     drawn = resample(units, measure, seed=seed, resamples=resamples)
     values = measure(units.sum(axis=0)[None, :])[0]
-    reason = ("no repeat was wrong", "all repeats are equal, or there is one item")
+    reasons = ("no repeat was wrong", "all repeats are equal, or there is one item")
     return [
-        make_estimate(float(values[at]), len(parts), drawn[:, at], len(units), method, reason=reason[at])
-        for at in range(2)
+        make_estimate(float(value), len(parts), drawn[:, at], len(units), method, reason=reason)
+        for at, (value, reason) in enumerate(zip(values, reasons, strict=True))
     ]
 
 
-def _measure_intraclass(sums: Floats) -> Floats:
-    """ICC(1) of each row of sums: 1, error, noise, systematic, within, r, r·m, r·m², r²."""
+def _measure_intraclass(*, items: Floats, columns: Floats) -> Floats:
+    """ICC(1) of each row of sums of the columns of ``_divide_error``, over ``items`` items."""
     import numpy as np
 
-    items, within, repeats = sums[:, 0], sums[:, 4], sums[:, 5]
-    between = np.maximum(sums[:, 7] - divide(sums[:, 6] ** 2, repeats, 0.0), 0.0)
-    per_item = divide(repeats - divide(sums[:, 8], repeats, 0.0), items - 1, np.nan)
+    within, repeats = columns[:, _WITHIN], columns[:, _REPEATS]
+    between = np.maximum(columns[:, _TOTAL_SQUARED] - divide(columns[:, _TOTAL] ** 2, repeats, 0.0), 0.0)
+    per_item = divide(repeats - divide(columns[:, _REPEATS_SQUARED], repeats, 0.0), items - 1, np.nan)
     mean_between = divide(between, items - 1, np.nan)
     mean_within = divide(within, repeats - items, np.nan)
     return divide(mean_between - mean_within, mean_between + (per_item - 1) * mean_within, np.nan)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number, is_finite
@@ -97,12 +97,21 @@ def find_bootstrap_interval(
     return float(low), float(high)
 
 
-def number_groups(groups: Iterable[Hashable] | None, items: int) -> tuple[NDArray[np.int64], int]:
-    """The number of each item's group, and how many groups there are; each item is a group where none are given."""
+class Clusters(NamedTuple):
+    """The groups that items come in."""
+
+    codes: NDArray[np.int64]
+    """The number of each item's group, from 0."""
+    groups: int
+    """The number of groups."""
+
+
+def number_groups(groups: Iterable[Hashable] | None, items: int) -> Clusters:
+    """Number the groups of items; each item is a group where none are given. Raises ``UsageError``."""
     import numpy as np
 
     if groups is None:
-        return np.arange(items), items
+        return Clusters(np.arange(items), items)
     names: dict[Hashable, int] = {}
     listed = list(groups)
     for group in listed:
@@ -114,7 +123,7 @@ def number_groups(groups: Iterable[Hashable] | None, items: int) -> tuple[NDArra
             argument="groups",
         )
     check_groups(len(names))
-    return codes, len(names)
+    return Clusters(codes, len(names))
 
 
 def add_up(values: Floats, codes: NDArray[np.int64], groups: int) -> Floats:

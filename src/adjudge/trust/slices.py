@@ -18,7 +18,7 @@ from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import Estimate, find_interval
 from adjudge.trust.multiplicity import adjust_holm
 from adjudge.trust.regression import fit_robustly
-from adjudge.trust.resampling import add_up, estimate_clustered_share, number_groups
+from adjudge.trust.resampling import Clusters, add_up, estimate_clustered_share, number_groups
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,13 +123,13 @@ def make_slices(
     places = {name: place for place, name in enumerate(names)}
     kind = np.array([places[name] for name in kinds])
     clusters = None if groups is None else number_groups(groups, len(right))
-    p_values = [_test(right, kind == place, clusters, least_items) for place in range(len(names))]
+    p_values = [_test_kind(right, kind == place, clusters, least_items) for place in range(len(names))]
     tested = [place for place, part in enumerate(p_values) if part is not None]
     adjusted = dict(zip(tested, adjust_holm([p_values[place] or 0.0 for place in tested]), strict=True))
     slices = [
         Slice(
             name=name,
-            accuracy=_estimate(right, kind == place, clusters),
+            accuracy=_estimate_accuracy(right, kind == place, clusters),
             rest=float(right[kind != place].mean()),
             p_value=p_values[place],
             adjusted=adjusted.get(place),
@@ -140,9 +140,7 @@ def make_slices(
     return Slices(slices=tuple(slices), tests=len(tested))
 
 
-def _test(
-    right: Floats, inside: NDArray[np.bool_], clusters: tuple[NDArray[np.int64], int] | None, least: int
-) -> float | None:
+def _test_kind(right: Floats, inside: NDArray[np.bool_], clusters: Clusters | None, least: int) -> float | None:
     """Compute the p-value that the items of one kind are right as often as others; ``None`` where there are too few."""
     import numpy as np
     from scipy.stats import fisher_exact
@@ -159,7 +157,7 @@ def _test(
     return float(fit_robustly(design, right, clusters).find_p_values()[1])
 
 
-def _estimate(right: Floats, inside: NDArray[np.bool_], clusters: tuple[NDArray[np.int64], int] | None) -> Estimate:
+def _estimate_accuracy(right: Floats, inside: NDArray[np.bool_], clusters: Clusters | None) -> Estimate:
     import numpy as np
 
     count, number = int(right[inside].sum()), int(inside.sum())

@@ -145,16 +145,17 @@ def _share_out(total: int, sizes: Sequence[int], parts: Sequence[float], least: 
     total = max(total, sum(least))
     low, high = 0.0, 1.0
     while (
-        sum(_bound(high * part, a, b) for part, a, b in zip(parts, least, sizes, strict=True)) < total and high < 1e12
+        sum(_keep_between(high * part, a, b) for part, a, b in zip(parts, least, sizes, strict=True)) < total
+        and high < 1e12
     ):
         high *= 2
     for _ in range(100):
         middle = (low + high) / 2
-        if sum(_bound(middle * part, a, b) for part, a, b in zip(parts, least, sizes, strict=True)) < total:
+        if sum(_keep_between(middle * part, a, b) for part, a, b in zip(parts, least, sizes, strict=True)) < total:
             low = middle
         else:
             high = middle
-    exact = [_bound(high * part, a, b) for part, a, b in zip(parts, least, sizes, strict=True)]
+    exact = [_keep_between(high * part, a, b) for part, a, b in zip(parts, least, sizes, strict=True)]
     whole_shares = [math.floor(share + 1e-9) for share in exact]
     # What rounding down left over goes to the largest remainders.
     for place in sorted(range(len(whole_shares)), key=lambda place: (whole_shares[place] - exact[place], place)):
@@ -163,7 +164,7 @@ def _share_out(total: int, sizes: Sequence[int], parts: Sequence[float], least: 
     return tuple(whole_shares)
 
 
-def _bound(value: float, least: int, most: int) -> float:
+def _keep_between(value: float, least: int, most: int) -> float:
     return min(max(value, float(least)), float(most))
 
 

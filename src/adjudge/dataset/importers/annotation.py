@@ -105,7 +105,10 @@ def open_annotated(
     label_map: LabelMap | None,
     label_name: str | None,
 ) -> Dataset:
-    """Open the items of an export as cases; ``label_name`` is the annotation of people that is the label."""
+    """Open the items of an export as cases; ``label_name`` is the annotation of people that is the label.
+
+    Raises ``UsageError``.
+    """
     once = check_path(path)
     if tool.find_parts is not None and once:
         raise UsageError(f"{path} is read twice, to see which spans are part of others; name a regular file")
@@ -139,7 +142,8 @@ class _CaseReader:
                 add_note(self.notes, "span within another span of the file, which is part of that one's case")
             else:
                 yield number, self._make_case_row(row)
-        if self.name is not None and not self.labelled:  # most often a slip
+        if self.name is not None and not self.labelled:
+            # Most often a slip.
             add_note(self.notes, f"nobody annotated anything under the name {show(self.name)}, so no case has a label")
 
     def _make_case_row(self, raw: Mapping[str, Any]) -> Mapping[str, Any] | UsageError:
@@ -151,7 +155,7 @@ class _CaseReader:
             mapped, _ = select_mapped(raw, self.spec)
             if "label" in mapped:
                 mapped["label"] = apply_label_map(mapped["label"], self.label_map)
-            row |= self._choose_labels(row.get("id"), self.tool.annotate(raw)) | mapped
+            row |= self._take_labels(row.get("id"), self.tool.annotate(raw)) | mapped
             # A text within it was JSON: that may hold half a character, or nest deeper than the file seemed to.
             check_text(row)
             return dict(to_json_value(row))
@@ -160,8 +164,11 @@ class _CaseReader:
         except ValueError as error:
             return UsageError(f"the item cannot be kept: {error}; leave it out of the export")
 
-    def _choose_labels(self, case: Any, annotations: Iterable[Annotation]) -> dict[str, Any]:
-        """Choose the label and labels of a case: people's annotations under the name that was asked for."""
+    def _take_labels(self, case: Any, annotations: Iterable[Annotation]) -> dict[str, Any]:
+        """Return the label and labels of a case: people's annotations under the name that was asked for.
+
+        The case is counted as labelled if it has any; annotations under another name are noted.
+        """
         values: dict[str, LabelValue] = {}
         chosen = [annotation for annotation in annotations if annotation.person and annotation.case == case]
         chosen.sort(key=lambda annotation: annotation.at or _NEVER)  # who said something anew counts with that
@@ -205,7 +212,10 @@ class ImportedLabels:
 def list_labels(
     path: str, tool: Tool, *, on_bad_row: OnBadRow, label_map: LabelMap | None, label_name: str | None
 ) -> ImportedLabels:
-    """Read the annotations of an export as labels; those called ``label_name`` are of the case as a whole."""
+    """Read the annotations of an export as labels; those called ``label_name`` are of the case as a whole.
+
+    Raises ``UsageError``.
+    """
     reader = _LabelReader(tool=tool, label_map=check_label_map(label_map), name=label_name)
     labels: list[Label] = []
     bad_rows: list[BadRow] = []

@@ -109,7 +109,7 @@ class _Translator:
                 return r"\{"
             self.at = count.end()
             return count[0]
-        return _escape(char)
+        return _escape_character(char)
 
     def _translate_group(self, opened: str) -> str:
         if opened == "(?:":
@@ -136,7 +136,7 @@ class _Translator:
             raise self._make_error(
                 f"has the escape {quote(chr(92) + letter)}, which RE2 does not read as JavaScript does"
             )
-        return _escape(letter)
+        return _escape_character(letter)
 
     def _translate_class(self, opened: str) -> str:
         parts: list[str] = []
@@ -154,7 +154,7 @@ class _Translator:
         if self.pattern[self.at] != "\\":
             self.at += 1
             char = self.pattern[self.at - 1]
-            return char if char == "-" else _escape(char)
+            return char if char == "-" else _escape_character(char)
         token = self._read_token()
         return _write_code(token) if token["code"] else self._translate_escape(token["letter"], inside=True)
 
@@ -166,5 +166,5 @@ def _write_code(token: re.Match[str]) -> str:
     return f"\\x{{{number:x}}}"
 
 
-def _escape(char: str) -> str:
+def _escape_character(char: str) -> str:
     return char if char.isalnum() or char == "_" or not char.isascii() or char in "\n\r\t " else f"\\{char}"

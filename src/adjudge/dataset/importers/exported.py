@@ -43,7 +43,7 @@ def read_exported(path: str, shape: Shape) -> Iterator[Row]:
 
 
 def _read_document(path: str, shape: Shape) -> Iterator[Row]:
-    """Yield the rows of an export that is one JSON document, each behind its number."""
+    """Yield the rows of an export that is one JSON document, each behind its number. Raises ``UsageError``."""
     try:
         document = read_json(read_whole(path, LARGEST_JSON), nan_is_null=True)
     except UsageError:
@@ -81,7 +81,10 @@ def _open_cells(row: Mapping[str, Any], shape: Shape) -> Mapping[str, Any] | Usa
 
 
 def _open_cell(name: str, cell: Any, shape: Shape) -> Any:
-    """Read a cell of a table: JSON if it is a column of JSON, ``None`` if it is empty, else as it is."""
+    """Read a cell of a table: JSON if it is a column of JSON, ``None`` if it is empty, else as it is.
+
+    Raises ``UsageError``.
+    """
     if cell == "":
         return None
     if not isinstance(cell, str) or not cell.strip() or not name.startswith(shape.cells):

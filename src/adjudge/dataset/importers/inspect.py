@@ -99,7 +99,7 @@ def _read_member(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
     if member.file_size > LARGEST_JSON:
         raise UsageError(f"the sample {path} is larger than {LARGEST_JSON // 1_000_000} MB, so it is not read")
     try:
-        return read_log(_check_whole(_unpack(packed, member), member).decode())
+        return read_log(_check_whole(_unpack_sample(packed, member), member).decode())
     except UsageError:
         raise
     except (*_BROKEN, RecursionError) as error:
@@ -112,8 +112,11 @@ def _check_whole(content: bytes, member: zipfile.ZipInfo) -> bytes:
     return content
 
 
-def _unpack(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """Unpack a sample of a log, also one packed with Zstandard, to at most one byte more than its stated size."""
+def _unpack_sample(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """Unpack a sample of a log, also one packed with Zstandard, to at most one byte more than its stated size.
+
+    Raises ``UsageError``.
+    """
     if member.compress_type not in _METHODS:  # each has errors of its own
         raise UsageError(f"the sample {show(member.filename)} is compressed as no log is; {_CONVERT}")
     most = member.file_size + 1
@@ -280,7 +283,10 @@ def _list_samples(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
 
 
 def _read_json(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
-    """Yield the samples of a data set or a log that is one JSON document, or what is wrong with each."""
+    """Yield the samples of a data set or a log that is one JSON document, or what is wrong with each.
+
+    Raises ``UsageError``.
+    """
     if Path(name).is_file() and Path(name).stat().st_size > LARGEST_JSON:
         raise UsageError(
             f"{name} is larger than {LARGEST_JSON // 1_000_000} MB; write a data set as JSON lines, and a log with "

@@ -112,7 +112,7 @@ def load_ratings(path: str) -> Ratings:
 
 
 def _list_records(path: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the score records of a file."""
+    """Yield the score records of a file. Raises ``UsageError``."""
     form, gz = find_format(path, None)
     if form == "jsonl":
         for line, row in read_rows(path, form, None, gz=gz):

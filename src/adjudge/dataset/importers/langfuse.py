@@ -51,7 +51,10 @@ def import_langfuse(
 
 
 def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
-    """Make a case of an item, trace or observation; ``None`` for a score, which is an annotation."""
+    """Make a case of an item, trace or observation; ``None`` for a score, which is an annotation.
+
+    Raises ``UsageError``.
+    """
     row = _unwrap_trace(row)
     if _is_score(row):
         return None
@@ -82,7 +85,7 @@ def _is_score(row: Mapping[str, Any]) -> bool:
     return "dataType" in row and "source" in row
 
 
-def _annotate(row: Mapping[str, Any]) -> Iterator[Annotation]:
+def _list_annotations(row: Mapping[str, Any]) -> Iterator[Annotation]:
     """Yield the scores of a row, which is itself a score, or a trace that holds some."""
     trace = _unwrap_trace(row)
     if _is_score(trace):
@@ -96,7 +99,10 @@ def _annotate(row: Mapping[str, Any]) -> Iterator[Annotation]:
 
 
 def _read_score(score: Mapping[str, Any], trace: str | None) -> Annotation:
-    """Read a score as an annotation of its trace or observation; ``trace`` is the one that it stands in."""
+    """Read a score as an annotation of its trace or observation; ``trace`` is the one that it stands in.
+
+    Raises ``UsageError``.
+    """
     case = _find_subject(score) or trace
     name = read_text(score.get("name"))
     if case is None or name is None:
@@ -152,5 +158,5 @@ LANGFUSE = Tool(
         framed=False,
     ),
     open=_open_row,
-    annotate=_annotate,
+    annotate=_list_annotations,
 )

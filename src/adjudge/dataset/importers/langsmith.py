@@ -53,7 +53,7 @@ def import_langsmith(
 
 
 def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
-    """Make a case of an example or a run; ``None`` for feedback, which is an annotation."""
+    """Make a case of an example or a run; ``None`` for feedback, which is an annotation. Raises ``UsageError``."""
     if _is_feedback(row):
         return None
     name = read_text(row.get("id")) or read_text(row.get("example_id"))
@@ -79,7 +79,7 @@ def _is_feedback(row: Mapping[str, Any]) -> bool:
     return "key" in row and "run_id" in row
 
 
-def _annotate(row: Mapping[str, Any]) -> Iterator[Annotation]:
+def _list_annotations(row: Mapping[str, Any]) -> Iterator[Annotation]:
     feedbacks = [row] if _is_feedback(row) else row.get("feedback")
     for feedback in feedbacks if isinstance(feedbacks, list) else ():
         if isinstance(feedback, dict) and "key" in feedback:
@@ -99,7 +99,7 @@ def _find_reference(row: Mapping[str, Any]) -> Any:
 
 
 def _read_feedback(feedback: Mapping[str, Any], run: str | None) -> Annotation:
-    """Read feedback as an annotation of its run; ``run`` is the one that it stands in."""
+    """Read feedback as an annotation of its run; ``run`` is the one that it stands in. Raises ``UsageError``."""
     case, name = read_text(feedback.get("run_id")) or run, read_text(feedback.get("key"))
     if case is None or name is None:
         raise UsageError(f"the feedback {show(feedback.get('id'))} has no key, or is of no run; leave it out")
@@ -130,5 +130,5 @@ LANGSMITH = Tool(
         cells=("inputs", "outputs", "reference", "metadata", "extra", "feedback"),
     ),
     open=_open_row,
-    annotate=_annotate,
+    annotate=_list_annotations,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from adjudge.dataset.dataset import Dataset, Notes, OnBadRow, add_note
@@ -74,21 +75,21 @@ def _unwrap_trace(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _open_trace(info: Mapping[str, Any], trace_data: Any) -> dict[str, Any]:
-    """Make a case of a trace, from the inputs and outputs of its root span."""
+    """Make a case of a trace, from the inputs and outputs of its root span. Raises ``UsageError``."""
     name = _find_name(info)
     state = info.get("state") or info.get("status")
     if state not in ("OK", None):
         raise UsageError(f"the trace {show(name)} ended with {show(state)}; run it again")
-    inputs, outputs, _ = _find_root(trace_data)
-    if outputs is _MISSING:
+    root = _find_root(trace_data)
+    if root.outputs is _MISSING:
         # What stands in the info is cut off after some hundred characters, and half an answer is none.
         raise UsageError(f"the trace {show(name)} has no root span, so its answer is unknown; export it with its spans")
     tags = _find_tags(info)
     extras = select_members(info, ("request_time", "assessments")) | select_members(tags, ("mlflow.traceName",))
     return {
         "id": name,
-        "content": check_answer(find_answer(outputs), f"trace {show(name)}"),
-        "task": unwrap_single(inputs),
+        "content": check_answer(find_answer(root.outputs), f"trace {show(name)}"),
+        "task": unwrap_single(root.inputs),
         "reference": _find_reference(_list_assessments(info)),
         "metadata": make_metadata("mlflow", _select_own_tags(tags), extras),
     }
@@ -112,19 +113,29 @@ def _list_assessments(info: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _annotate(row: Mapping[str, Any]) -> Iterator[Annotation]:
+def _list_annotations(row: Mapping[str, Any]) -> Iterator[Annotation]:
     row = _unwrap_trace(row)
     info = row.get("info")
     if isinstance(info, dict):
-        name, (_, _, root) = _find_name(info), _find_root(row.get("data"))
-        annotations = (_read_feedback(assessment, name, root) for assessment in _list_assessments(info))
+        name, root = _find_name(info), _find_root(row.get("data"))
+        annotations = (_read_feedback(assessment, name, root.span_id) for assessment in _list_assessments(info))
     else:
         annotations = iter((_read_feedback(row, read_text(row.get("trace_id")), None),))
     yield from (annotation for annotation in annotations if annotation is not None)
 
 
-def _find_root(trace_data: Any) -> tuple[Any, Any, str | None]:
-    """Find the root span's inputs, its outputs (``_MISSING`` without one), and its id."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RootSpan:
+    """The span of a trace that holds all others."""
+
+    inputs: Any
+    outputs: Any
+    """The outputs, ``_MISSING`` where the trace has no root span."""
+    span_id: str | None
+
+
+def _find_root(trace_data: Any) -> _RootSpan:
+    """Find the root span of a trace."""
     members = trace_data if isinstance(trace_data, dict) else {}
     spans = members.get("spans")
     for span in spans if isinstance(spans, list) else ():
@@ -134,9 +145,10 @@ def _find_root(trace_data: Any) -> tuple[Any, Any, str | None]:
             inputs, outputs = (
                 _read_attribute(attributes.get(key)) for key in ("mlflow.spanInputs", "mlflow.spanOutputs")
             )
-            return inputs, outputs, read_text(span.get("span_id"))
+            return _RootSpan(inputs=inputs, outputs=outputs, span_id=read_text(span.get("span_id")))
     # Traces of MLflow 2 have it beside the spans.
-    return _read_attribute(members.get("request")), _read_attribute(members.get("response", _MISSING)), None
+    inputs, outputs = _read_attribute(members.get("request")), _read_attribute(members.get("response", _MISSING))
+    return _RootSpan(inputs=inputs, outputs=outputs, span_id=None)
 
 
 def _read_attribute(value: Any) -> Any:
@@ -163,7 +175,10 @@ def _read_expectation(expectation: Mapping[str, Any]) -> Any:
 
 
 def _read_feedback(assessment: Mapping[str, Any], trace: str | None, root: str | None) -> Annotation | None:
-    """Read a feedback as an annotation; ``None`` for an expectation, and for a feedback that was replaced."""
+    """Read a feedback as an annotation; ``None`` for an expectation, and for a feedback that was replaced.
+
+    Raises ``UsageError``.
+    """
     feedback, name = assessment.get("feedback"), read_text(assessment.get("assessment_name"))
     span = read_text(assessment.get("span_id"))
     case = span if span is not None and span != root else trace
@@ -220,5 +235,5 @@ MLFLOW = Tool(
         cells=("inputs", "outputs", "expectations"),
     ),
     open=_open_row,
-    annotate=_annotate,
+    annotate=_list_annotations,
 )

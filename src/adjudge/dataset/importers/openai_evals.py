@@ -90,7 +90,7 @@ def _read_document(name: str) -> Any:
 
 
 def _list_rows(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
-    """Yield the items of an export, of output items or of a log, or what is wrong with each."""
+    """Yield the items of an export, of output items or of a log, or what is wrong with each. Raises ``UsageError``."""
     form, gz = find_format(name, None)
     if form == "jsonl":
         rows = (row for _, row in read_rows(name, form, None, gz=gz))
@@ -161,7 +161,10 @@ class _Item:
 
 
 def _read_item(row: Mapping[str, Any], number: int) -> _Item:
-    """Read an item: its variables, the model's sample, and the parts of the case that it names."""
+    """Read an item: its variables, the model's sample, and the parts of the case that it names.
+
+    Raises ``UsageError``.
+    """
     variables = row.get("item", row.get("datasource_item"))
     if not isinstance(variables, dict):
         has = list_names(row)
@@ -221,7 +224,10 @@ def _join_messages(messages: list[Any]) -> str | None:
 
 
 def _make_case(eval_item: _Item, field_options: Fields, suite: Graders, label_map: LabelMap, notes: Notes) -> Case:
-    """Make the case of an item: mapped fields first, then the graders', then all variables that are left."""
+    """Make the case of an item: mapped fields first, then the graders', then all variables that are left.
+
+    Raises ``UsageError``.
+    """
     if suite.evaluation is not None and eval_item.row.get("eval_id", suite.evaluation) != suite.evaluation:
         raise UsageError(
             f"the item belongs to the eval {show(eval_item.row['eval_id'])}, "
@@ -229,7 +235,7 @@ def _make_case(eval_item: _Item, field_options: Fields, suite: Graders, label_ma
         )
     members, _ = select_mapped(eval_item.row, field_options)
     paths = {key: path for (key, inner), path in field_options.mapped if inner is None}
-    answer = _choose_content(eval_item, members, paths.get("content"), suite)
+    answer = _set_content(eval_item, members, paths.get("content"), suite)
     golden = paths.get("reference") or _find_golden(eval_item, suite, answer, field_options)
     if golden is not None and "reference" not in members:
         members["reference"] = find_field(eval_item.row, golden)
@@ -261,14 +267,17 @@ def _find_golden(eval_item: _Item, suite: Graders, answer: str, field_options: F
     if name is None:
         return None
     try:
-        find_field(eval_item.row, name)
+        find_field(eval_item.row, name)  # only whether the item has it
     except UsageError:
         return None  # the grader says so itself
     return name
 
 
-def _choose_content(eval_item: _Item, members: dict[str, Any], mapped: str | None, suite: Graders) -> str:
-    """Put the content among the members, and return the graders' name for it."""
+def _set_content(eval_item: _Item, members: dict[str, Any], mapped: str | None, suite: Graders) -> str:
+    """Put the content among ``members``, unless a field is mapped to it, and return the graders' name for it.
+
+    Raises ``UsageError``.
+    """
     if mapped is not None:
         return mapped if mapped.startswith("item.") else SAMPLED
     answer = _read_answer(eval_item.sample) if eval_item.sample is not None else None

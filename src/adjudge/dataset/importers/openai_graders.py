@@ -172,7 +172,7 @@ class _Maker:
         raise UsageError(_REASONS.get(str(kind), "this type is not known here"))
 
     def _make_check(self, grader: Mapping[str, Any], name: str) -> Criterion:
-        """Make the criterion for a string check, which a rule decides."""
+        """Make the criterion for a string check, which a rule decides. Raises ``UsageError``."""
         operation, sides = grader.get("operation"), [grader.get("input"), grader.get("reference")]
         if not isinstance(operation, str) or operation not in _OPERATIONS:
             raise UsageError(f"the operation {show(operation)} is not known here")
@@ -236,15 +236,16 @@ class _Maker:
         return value
 
     def _write_words(self, grader: Mapping[str, Any]) -> str:
-        """Write the instructions of a grader, with the answer and the variables named."""
+        """Write the instructions of a grader, with the answer and the variables named. Raises ``UsageError``."""
         words = "\n\n".join(
-            fill_template(parse_template(text), self._name_value) for text in _list_texts(grader.get("input"))
+            fill_template(parse_template(text), self._refer_to_value) for text in _list_texts(grader.get("input"))
         )
         if not words.strip():
             raise UsageError("its input holds no words")
         return words.strip()
 
-    def _name_value(self, name: str) -> str:
+    def _refer_to_value(self, name: str) -> str:
+        """Return the words that stand for a variable, and put its value into the context that they speak of."""
         if name == self.answer:
             return "(the content)"
         value = self._find_value(name)

@@ -98,7 +98,7 @@ def _open_span(row: Mapping[str, Any], name: str) -> dict[str, Any]:
     }
 
 
-def _annotate(row: Mapping[str, Any]) -> Iterator[Annotation]:
+def _list_annotations(row: Mapping[str, Any]) -> Iterator[Annotation]:
     annotations = [row] if "annotator_kind" in row else row.get("annotations")
     for annotation in annotations if isinstance(annotations, list) else ():
         if isinstance(annotation, dict) and "annotator_kind" in annotation:
@@ -122,7 +122,10 @@ def _read_json(value: Any) -> Any:
 
 
 def _read_annotation(row: Mapping[str, Any], span: str | None) -> Annotation:
-    """Read an annotation of a span, or of a passage that a span found; ``span`` is the one that it stands in."""
+    """Read an annotation of a span, or of a passage that a span found; ``span`` is the one that it stands in.
+
+    Raises ``UsageError``.
+    """
     case = read_text(row.get("span_id")) or read_text(row.get("trace_id")) or span
     name = read_text(row.get("annotation_name")) or read_text(row.get("name"))
     if case is None or name is None:
@@ -157,6 +160,6 @@ PHOENIX = Tool(
         cells=("input", "output"),
     ),
     open=_open_row,
-    annotate=_annotate,
+    annotate=_list_annotations,
     find_parts=_find_parts,
 )

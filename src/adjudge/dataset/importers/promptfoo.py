@@ -47,12 +47,22 @@ def _check_result(result: Any) -> Mapping[str, Any] | UsageError:
     return result if fits else UsageError(f"a result must be an object with a 'testCase', got {show(result)}")
 
 
-def open_result(
-    result: Mapping[str, Any],
-) -> tuple[dict[str, Any], Mapping[str, Any], dict[str, Any], Mapping[str, Any]]:
-    """Open a result: return its test, its variables, the known parts of the case, and its measures.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedResult:
+    """A test with its answer."""
 
-    A result without an answer is an error: judged as an empty one, a rubric that only forbids things would pass it.
+    test: Mapping[str, Any]
+    variables: Mapping[str, Any]
+    defaults: Mapping[str, Any]
+    """The members of its case where no variable is mapped to them."""
+    recorded: Mapping[str, Any]
+    """The cost and the time of the call, by the type of assertion that looks at them."""
+
+
+def open_result(result: Mapping[str, Any]) -> OpenedResult:
+    """Open a result; raises ``UsageError`` for one without an answer.
+
+    Such a result is an error: judged as an empty one, a rubric that only forbids things would pass it.
     """
     place = f"test {_number_from_one(result.get('testIdx'))}, prompt {_number_from_one(result.get('promptIdx'))}"
     test = check_test(result["testCase"])
@@ -71,8 +81,12 @@ def open_result(
     stated = result.get("vars")
     variables = stated if isinstance(stated, dict) else {}
     recorded = {key: result[key] for key in _KEPT if result.get(key) is not None} | {"variables": variables}
-    parts = {"id": place, "content": response["output"], **members}
-    return {**test, **recorded}, variables, parts, _find_measures(result, response)
+    return OpenedResult(
+        test={**test, **recorded},
+        variables=variables,
+        defaults={"id": place, "content": response["output"], **members},
+        recorded=_find_measures(result, response),
+    )
 
 
 def _find_measures(result: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,9 +167,13 @@ def _read_cases(name: str, suite: _Suite) -> Iterator[NumberedCase]:
             continue
         try:
             if is_result(test):
-                yield number, suite.make_case(*open_result(test))
+                opened = open_result(test)
+                yield (
+                    number,
+                    suite.make_case(opened.test, opened.variables, opened.defaults, recorded=opened.recorded),
+                )
                 continue
-            combined = list(_combine(test))
+            combined = list(_combine_variables(test))
             for turn, variables in enumerate(combined, 1):
                 case_id = f"{number}.{turn}" if len(combined) > 1 else str(number)
                 yield number, suite.make_case(test, variables, {"id": case_id})
@@ -169,8 +187,8 @@ def _list_items(path: Path) -> Iterator[Mapping[str, Any] | UsageError]:
     yield from list_tests(path, document) if results is None else results
 
 
-def _combine(test: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the variables of a test; a list stands for a test with each of its values."""
+def _combine_variables(test: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the variables of a test; a list stands for a test with each of its values. Raises ``UsageError``."""
     variables = dict(test.get("vars") or {})
     options = test.get("options")
     if isinstance(options, dict) and options.get("disableVarExpansion"):
@@ -212,7 +230,7 @@ class _Suite:
         members, used = select_mapped(variables, self.spec)
         members = {**defaults, **members}
         assertions = list(_list_assertions(test.get("assert")))
-        gold = None if "reference" in members else _find_gold(assertions, variables, used, members)
+        gold = None if "reference" in members else _take_gold(assertions, variables, used, members)
         others = {name: value for name, value in variables.items() if name not in used}
         answered = "content" in members or test.get("providerOutput") is not None
         if "content" not in members:
@@ -280,7 +298,10 @@ def _find_named(gold: Mapping[str, Any] | None) -> str | None:
 
 
 def _list_assertions(assertions: Any) -> Iterator[dict[str, Any]]:
-    """Yield the assertions of a test, with those of a set; a set with a threshold stays one: not all must hold."""
+    """Yield the assertions of a test, with those of a set; a set with a threshold stays one: not all must hold.
+
+    Raises ``UsageError``.
+    """
     for assertion in assertions or ():
         if not isinstance(assertion, dict):
             continue
@@ -299,10 +320,10 @@ def _names_file(value: Any) -> bool:
     return isinstance(value, str) and value.startswith("file://")
 
 
-def _find_gold(
+def _take_gold(
     assertions: list[dict[str, Any]], variables: Mapping[str, Any], used: set[str], members: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """Find the first assertion with a good answer, and put that among the members as the reference."""
+    """Return the first assertion with a good answer, and put that answer among ``members`` as the reference."""
     for assertion in assertions:
         value = _fill_in(assertion.get("value"), variables, used) if assertion.get("type") in GOLD else None
         if value is not None:
@@ -312,7 +333,7 @@ def _find_gold(
 
 
 def _fill_in(value: Any, variables: Mapping[str, Any], used: set[str]) -> Any:
-    """Fill in the variable that a reference names; ``None`` where more of it is a template."""
+    """Fill in the variable that a reference names, and add it to ``used``; ``None`` where more is a template."""
     if not isinstance(value, str):
         return value
     if _names_file(value):
@@ -330,7 +351,7 @@ def _fill_in(value: Any, variables: Mapping[str, Any], used: set[str]) -> Any:
 def _choose_content(test: Mapping[str, Any], others: dict[str, Any], notes: Notes) -> tuple[Any, dict[str, Any]]:
     """Choose the content of a case, and return it with the variables that are left for its context.
 
-    It is the test's answer; without one, the variables themselves, of which none is left then.
+    It is the test's answer; without one, the variables themselves, of which none is left then. Raises ``UsageError``.
     """
     if test.get("providerOutput") is not None:
         return test["providerOutput"], others

@@ -68,7 +68,7 @@ class Names:
     ``cost``."""
 
     def read(self, name: str) -> str:
-        """Return the text of a variable, as promptfoo would write it into a template."""
+        """Return the text of a variable, as promptfoo would write it into a template. Raises ``UsageError``."""
         if name == self.answer:
             raise UsageError(f"its template names the answer itself, {show(name)}")
         if name not in self.variables:
@@ -133,7 +133,7 @@ def apply_assertions(
     if reason is not None:
         applied.dropped += [_describe_dropped(assertion, reason) for assertion in assertions]
         return applied
-    entries, passing = _arrange(test.get("threshold"), assertions, applied)
+    entries, passing = _arrange_assertions(test.get("threshold"), assertions, applied)
     criteria: list[Criterion] = []
     for entry in entries:
         try:
@@ -182,12 +182,15 @@ def _explain_inapplicable(test: Mapping[str, Any]) -> str | None:
 # ---------------------------------------------------------------- sets, weights, thresholds
 
 
-def _arrange(
+def _arrange_assertions(
     threshold: Any, assertions: Sequence[Any], applied: AppliedAssertions
 ) -> tuple[list[_Entry], float | None]:
-    """Arrange the assertions of a test with their weights, and the mean at which it passes: ``None``, all must."""
+    """Arrange the assertions of a test with their weights, and the mean at which it passes: ``None``, all must.
+
+    Raises ``UsageError``.
+    """
     passing = read_threshold(threshold)
-    weighed = list(_list_weighed(assertions, applied))
+    weighed = list(_weigh_assertions(assertions, applied))
     sets = [part for part in weighed if part.assertion.get("type") == "assert-set"]
     deciding = [part for part in weighed if part.weight != 0 or part in sets]
     if passing is None and len(sets) == len(deciding) == 1 and sets[0].weight > 0:
@@ -222,7 +225,8 @@ class _Weighed(NamedTuple):
     weight: float
 
 
-def _list_weighed(assertions: Sequence[Any], applied: AppliedAssertions) -> Iterator[_Weighed]:
+def _weigh_assertions(assertions: Sequence[Any], applied: AppliedAssertions) -> Iterator[_Weighed]:
+    """Yield the assertions that have a weight; add the others to those dropped in ``applied``, with the reason."""
     for place, assertion in enumerate(assertions, 1):
         if not isinstance(assertion, Mapping):
             applied.dropped.append(f"assertion {show(assertion)} not applied: it is no mapping")
@@ -237,9 +241,9 @@ def _list_weighed(assertions: Sequence[Any], applied: AppliedAssertions) -> Iter
 def _open_set(
     place: str, assertion: Mapping[str, Any], weight: float, passing: float | None, applied: AppliedAssertions
 ) -> Iterator[_Entry]:
-    """Yield the assertions of a set, which share its weight."""
+    """Yield the assertions of a set, which share its weight; those that cannot be applied are added to ``applied``."""
     threshold = read_threshold(assertion.get("threshold"))
-    inner = list(_list_weighed(assertion.get("assert") or (), applied))
+    inner = list(_weigh_assertions(assertion.get("assert") or (), applied))
     total = sum(part.weight for part in inner)
     if passing is None and threshold is not None and threshold < 1:
         yield _Entry(assertion=assertion, place=place, weight=weight, least=None, gates=True)
@@ -310,10 +314,10 @@ class _Maker:
         value = assertion.get("value")
         if _is_code(value):
             raise UsageError(_CODE)
-        return _RULES[kind](self._render(value), stated != kind)
+        return _RULES[kind](self._render_value(value), stated != kind)
 
     def _make_recorded(self, kind: str, assertion: Mapping[str, Any]) -> dict[str, Any]:
-        """Make the rule of a number that promptfoo recorded and a threshold of it."""
+        """Make the rule of a number that promptfoo recorded and a threshold of it. Raises ``UsageError``."""
         threshold: Any = assertion.get("threshold")
         value = self.names.recorded[kind]
         if not is_finite(threshold) or threshold < 0:
@@ -323,7 +327,10 @@ class _Maker:
         return {"recorded": value, "max": threshold, "measure": _MEASURES[kind]}
 
     def _make_set(self, name: str, entry: _Entry) -> Criterion:
-        """Make one rule of a set of which not all need hold; what a model would have to say cannot be part of it."""
+        """Make one rule of a set of which not all need hold; what a model would have to say cannot be part of it.
+
+        Raises ``UsageError``.
+        """
         parts = [part for part in entry.assertion.get("assert") or () if isinstance(part, Mapping)]
         weights: list[Any] = [part.get("weight", 1) for part in parts]
         try:
@@ -344,18 +351,18 @@ class _Maker:
         name = flatten(metric, 100).strip() if plain else f"{assertion['type']} {place}"
         return name if name not in used_names else f"{name} {place}"
 
-    def _render(self, value: Any) -> Any:
+    def _render_value(self, value: Any) -> Any:
         """Render a value with its variables, as promptfoo writes them: texts and lists of texts are templates."""
         if isinstance(value, str):
             if value.startswith("file://"):
                 return self.read_file(value)
             return fill_template(parse_template(value), self.names.read)
         if isinstance(value, list):
-            return [self._render(part) if isinstance(part, str) else part for part in value]
+            return [self._render_value(part) if isinstance(part, str) else part for part in value]
         return value
 
     def _make_worded(self, kind: str, name: str, entry: _Entry) -> Criterion:
-        """Make the criterion for an assertion that a model scores."""
+        """Make the criterion for an assertion that a model scores. Raises ``UsageError``."""
         least = entry.least
         if least is None:
             least = read_threshold(entry.assertion.get("threshold"))
@@ -392,7 +399,7 @@ class _Maker:
         return words
 
     def _read_sentence(self, value: Any) -> str:
-        """Read the sentence of an assertion, from a file or with its variables filled in."""
+        """Read the sentence of an assertion, from a file or with its variables filled in. Raises ``UsageError``."""
         if _is_code(value):
             raise UsageError(_CODE)
         from_file = isinstance(value, str) and value.startswith("file://")

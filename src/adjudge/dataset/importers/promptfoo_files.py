@@ -125,7 +125,10 @@ Found = Iterator[Test | UsageError]
 
 
 def read_document(path: Path) -> Any:
-    """Read a file of YAML or JSON; ``Yes`` and ``2024-01-02`` are texts, as promptfoo reads them."""
+    """Read a file of YAML or JSON; ``Yes`` and ``2024-01-02`` are texts, as promptfoo reads them.
+
+    Raises ``UsageError``.
+    """
     from adjudge.formats.json import read_json, to_json_value
     from adjudge.formats.yaml import read_yaml
 
@@ -140,7 +143,10 @@ def read_document(path: Path) -> Any:
 
 
 def list_tests(path: Path, document: Any) -> Found:
-    """Yield the tests of a file; ``document`` is its content when it is YAML or JSON, else ``None``."""
+    """Yield the tests of a file; ``document`` is its content when it is YAML or JSON, else ``None``.
+
+    Raises ``UsageError``.
+    """
     files = Files(root=path.parent)
     if document is None:
         yield from files.read_tests(path)
@@ -153,7 +159,10 @@ def list_tests(path: Path, document: Any) -> Found:
 
 
 def _list_configured(files: Files, path: Path, document: Mapping[str, Any]) -> Found:
-    """Yield the tests and the scenarios' tests of a configuration, each with the defaults filled in."""
+    """Yield the tests and the scenarios' tests of a configuration, each with the defaults filled in.
+
+    Raises ``UsageError``.
+    """
     base = resolve_reference(document, document.get("defaultTest") or {})
     if isinstance(base, str):
         base = files.read_one(base)
@@ -169,7 +178,7 @@ def _list_configured(files: Files, path: Path, document: Mapping[str, Any]) -> F
             raise UsageError(f"a scenario makes {count:,} tests, and at most {MOST_OF_SCENARIO:,} are made; split it")
         for setting, test in product(settings, tests):
             error = next((part for part in (setting, test) if isinstance(part, UsageError)), None)
-            yield error or merge_default(base, _merge(setting, test))
+            yield error or merge_default(base, _merge_test(setting, test))
 
 
 def _list_settings(files: Files, scenario: Test, document: Any) -> Found:
@@ -180,7 +189,7 @@ def _list_settings(files: Files, scenario: Test, document: Any) -> Found:
         yield files.open_test(setting, files.root, document)
 
 
-def _merge(base: Any, test: Any) -> dict[str, Any]:
+def _merge_test(base: Any, test: Any) -> dict[str, Any]:
     merged = {**base, **test}
     for key in ("vars", "metadata", "options"):
         if base.get(key) or test.get(key):
@@ -193,7 +202,7 @@ def merge_default(base: Any, test: Any) -> Test:
     """Merge ``defaultTest`` into a test, unless it wants no assertions of it."""
     options = test.get("options")
     plain = isinstance(options, dict) and options.get("disableDefaultAsserts") is True
-    return _merge({**base, "assert": []} if plain else base, test)
+    return _merge_test({**base, "assert": []} if plain else base, test)
 
 
 def resolve_reference(document: Any, value: Any) -> Any:
@@ -230,7 +239,7 @@ class Files:
                 yield self.open_test(test, self.root, document)
 
     def list_scenarios(self, configuration: Mapping[str, Any]) -> Iterator[Test]:
-        """Yield the scenarios of a configuration, written out or in files."""
+        """Yield the scenarios of a configuration, written out or in files. Raises ``UsageError``."""
         scenarios = configuration.get("scenarios")
         for entry in scenarios if isinstance(scenarios, list) else [scenarios] if scenarios else []:
             documents = (
@@ -244,7 +253,7 @@ class Files:
                 yield scenario
 
     def read_address(self, address: str) -> Found:
-        """Yield the tests in the files that an address names."""
+        """Yield the tests in the files that an address names. Raises ``UsageError``."""
         if _is_code(address) or "://" in address.removeprefix("file://"):
             raise UsageError(f"the tests {show(address)} are made by code or elsewhere; export them to a file first")
         if Path(address.partition("#")[0]).suffix.lower() in _SHEETS:
@@ -253,7 +262,7 @@ class Files:
             yield from self.read_tests(path)
 
     def find_paths(self, address: str) -> Iterator[Path]:
-        """Yield the files that an address names."""
+        """Yield the files that an address names. Raises ``UsageError``."""
         inside = self.root.resolve()
         for path in _find_files(inside, address.removeprefix("file://")):
             # A configuration that somebody else wrote must not bring other files of this machine before a model.

@@ -125,7 +125,7 @@ class GeminiBatches:
         return b'{"key":%b,"request":' % msgspec.json.encode(name) + self._model.render_body(request) + b"}\n"
 
     async def upload(self, lines: Sequence[bytes], label: str) -> str:
-        """Upload the input file by the resumable protocol, in one piece; returns its name."""
+        """Upload the input file by the resumable protocol, in one piece; returns its name. Raises ``ModelError``."""
         body = b"".join(lines)
         start = {
             "X-Goog-Upload-Protocol": "resumable",
@@ -166,7 +166,7 @@ class GeminiBatches:
         return await self._wire.read_lines(urls, _read_line, take)
 
     async def list_jobs(self, since: float) -> Sequence[Job]:
-        """Every job that was created after a time, newest first, page by page to the end."""
+        """Every job that was created after a time, newest first, page by page to the end. Raises ``ModelError``."""
         listed: list[Job] = []
         after = ""
         for _ in range(MOST_PAGES):

@@ -30,7 +30,7 @@ class LineCutter:
         self._remainder = bytearray()
 
     def feed(self, piece: bytes) -> None:
-        """Hand on the lines that end in a piece."""
+        """Hand on the lines that end in a piece. Raises ``ValueError``."""
         begin = max(len(self._remainder) - 1, 0)
         self._remainder += piece
         if self._remainder.find(b"\n", begin) < 0:

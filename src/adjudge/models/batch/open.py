@@ -1,4 +1,7 @@
-"""The batch interfaces of models' providers."""
+"""The batch interfaces of models' providers.
+
+The state machine that all jobs go through is run in ``runs/batch/dispatcher.py``.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ def has_batches(model: Model) -> TypeGuard[HttpModel]:
     """
     if not isinstance(model, HttpModel):
         return False
-    open_batch_api(model)
+    open_batch_api(model)  # raises where there is none, or no key
     return True
 
 

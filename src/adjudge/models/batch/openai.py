@@ -124,7 +124,7 @@ class OpenAIBatches:
         return head % (msgspec.json.encode(name), _ENDPOINT.encode()) + body + b"}\n"
 
     async def upload(self, lines: Sequence[bytes], label: str) -> str:
-        """Upload the input file; returns its id."""
+        """Upload the input file; returns its id. Raises ``ModelError``."""
         headers, body = _render_form({"purpose": "batch"}, f"{label}.jsonl", b"".join(lines))
         _, content = await self._wire.send_free(f"{self._wire.access.base}/files", body, headers)
         try:

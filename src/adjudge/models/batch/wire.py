@@ -59,16 +59,16 @@ class BatchWire:
 
     async def read(self, url: str, kind: type[T]) -> T:
         """Read the JSON of a kind at an address; tried again where that can help. Raises ``ModelError``."""
-        status, _, content = await self._repeat("GET", url)
+        status, _, content = await self._send_repeatedly("GET", url)
         if status != 200:
             raise self._make_error(status, content)
-        return self._decode(content, kind)
+        return self._decode_object(content, kind)
 
     async def send_free(
         self, url: str, body: bytes, headers: Mapping[str, str] = {}, *, most: int = ATTEMPTS
     ) -> tuple[Mapping[str, str], bytes]:
         """Post a request that costs nothing (a file, a cancellation), again if that helps. Raises ``ModelError``."""
-        status, answer_headers, content = await self._repeat("POST", url, body, headers, most=most)
+        status, answer_headers, content = await self._send_repeatedly("POST", url, body, headers, most=most)
         if not 200 <= status < 300:
             raise self._make_error(status, content)
         return answer_headers, content
@@ -80,13 +80,13 @@ class BatchWire:
         key for it, so each try may create another job that is paid for.
         """
         try:
-            status, headers, content = await self._ask("POST", url, body, within=WITHIN_FILE)
+            status, headers, content = await self._ask_once("POST", url, body, within=WITHIN_FILE)
         except ModelError as error:
             because = "doubtful" if error.sent else "wait"
             raise CreateError(str(error), because=because) from None
         if 200 <= status < 300:
             try:
-                return self._decode(content, kind)
+                return self._decode_object(content, kind)
             except ModelError as error:  # it was created, and its name cannot be read
                 raise CreateError(str(error), because="doubtful") from None
         problem = str(self._make_error(status, content))
@@ -108,7 +108,7 @@ class BatchWire:
         for attempt in range(1, ATTEMPTS + 1):
             cutter = LineCutter(take)
             try:
-                status, _, content = await self._ask("GET", url, within=WITHIN_FILE, take=cutter.feed)
+                status, _, content = await self._ask_once("GET", url, within=WITHIN_FILE, take=cutter.feed)
             except ModelError as error:
                 failed = error
             except ValueError as error:  # a line that never ends
@@ -175,7 +175,7 @@ class BatchWire:
         """Close the connections of the running loop."""
         await self._transport.aclose()
 
-    async def _repeat(
+    async def _send_repeatedly(
         self,
         method: str,
         url: str,
@@ -190,7 +190,7 @@ class BatchWire:
         while True:
             attempt += 1
             try:
-                answer = await self._ask(method, url, body, within=within, headers=headers)
+                answer = await self._ask_once(method, url, body, within=within, headers=headers)
             except ModelError:
                 if attempt >= most:
                     raise
@@ -201,7 +201,7 @@ class BatchWire:
                 wait = read_wait(answer[1], time.time) or back_off(attempt, random.random)
             await asyncio.sleep(min(wait, LONGEST_WAIT))
 
-    async def _ask(
+    async def _ask_once(
         self,
         method: str,
         url: str,
@@ -216,7 +216,7 @@ class BatchWire:
             method, url, sent, body, within=within, secrets=self.access.secrets, take=take
         )
 
-    def _decode(self, content: bytes, kind: type[T]) -> T:
+    def _decode_object(self, content: bytes, kind: type[T]) -> T:
         try:
             return read_typed_json(content, kind)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

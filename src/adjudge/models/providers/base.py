@@ -126,7 +126,7 @@ class HttpModel:
         """
         access, url = self.access, self._find_url(self.access)
         refused = self._refused
-        user = _encode(request.user)
+        user = _encode_text(request.user)
         attempts = 0
         while True:
             attempts += 1
@@ -177,7 +177,7 @@ class HttpModel:
     def render_body(self, request: Request) -> bytes:
         """The body that ``complete`` would send, for whoever has it sent in another way."""
         head, tail = self._find_frame(request, self._refused)
-        return head + _encode(request.user) + tail
+        return head + _encode_text(request.user) + tail
 
     def read_body(self, body: bytes) -> Reply:
         """The reply in a body that came in another way; raises ``ModelError`` where there is none."""
@@ -316,7 +316,7 @@ def _holds_key(logprobs: tuple[TokenLogprob, ...], text: str | None, secrets: tu
     return any(hide_key(logprob, secrets) != logprob for logprob in (chosen, others) if logprob and logprob != text)
 
 
-def _encode(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     try:
         return msgspec.json.encode(text)
     except UnicodeEncodeError:
@@ -346,11 +346,11 @@ def change_schemas(schema: Mapping[str, Any], change: Callable[[Schema], Schema]
     copy: Schema = {}
     for name, value in schema.items():
         if name in _NAMED and isinstance(value, Mapping):
-            copy[name] = {key: _change(part, change) for key, part in value.items()}
+            copy[name] = {key: _change_texts(part, change) for key, part in value.items()}
         elif name in _LISTED and isinstance(value, list | tuple):
-            copy[name] = [_change(part, change) for part in value]
+            copy[name] = [_change_texts(part, change) for part in value]
         elif name in _SINGLE:
-            copy[name] = _change(value, change)
+            copy[name] = _change_texts(value, change)
         else:
             copy[name] = value
     return change(copy)
@@ -366,6 +366,6 @@ def add_to_free_text(schema: Mapping[str, Any], extra: Mapping[str, Any]) -> Sch
     return change_schemas(schema, add)
 
 
-def _change(value: Any, change: Callable[[Schema], Schema]) -> Any:
+def _change_texts(value: Any, change: Callable[[Schema], Schema]) -> Any:
     # "additionalProperties" and "items" may also be a boolean.
     return change_schemas(value, change) if isinstance(value, Mapping) else value

@@ -229,10 +229,11 @@ def _check_address(url: str, name: str) -> None:
             "environment variable of the key with key_env instead"
         )
     # urlsplit drops some control characters and keeps others; what it and the client read must be the same address.
-    odd = not url.isprintable() or any(char in url for char in " \\")
-    if odd or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+    is_odd = not url.isprintable() or any(char in url for char in " \\")
+    is_of_host = parts.scheme in ("http", "https") and parts.hostname
+    if is_odd or not is_of_host or parts.query or parts.fragment:
         raise UsageError(f"{name} must be like https://host/v1, got {show(url)}")
-    _read_port(parts, name)
+    _read_port(parts, name)  # raises for a port that is none
 
 
 def is_same_site(url: str, provider_url: str | None) -> bool:

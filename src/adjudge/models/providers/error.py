@@ -1,4 +1,7 @@
-"""Error bodies of providers: read as hostile data, cut short, never a key in it."""
+"""Error bodies of providers: read as hostile data, cut short, never a key in it.
+
+Whether a request is tried again is decided in ``models/retry.py`` (``may_retry``).
+"""
 
 from __future__ import annotations
 
@@ -87,13 +90,13 @@ def find_refused(complaint: ErrorBody, sent: Mapping[str, tuple[str, ...]]) -> f
     if not _UNSUPPORTED.search(f"{complaint.message} {complaint.code}"):
         return frozenset()
     for text in (complaint.param, complaint.message):
-        parameters = frozenset(name for name, words in sent.items() if any(_names(text, word) for word in words))
+        parameters = frozenset(name for name, words in sent.items() if any(_names_word(text, word) for word in words))
         if parameters:
             return parameters
     return frozenset()
 
 
-def _names(text: str, word: str) -> bool:
+def _names_word(text: str, word: str) -> bool:
     return re.search(rf"(?<![A-Za-z0-9_]){re.escape(word)}(?![A-Za-z0-9_])", text, re.IGNORECASE) is not None
 
 
@@ -109,9 +112,9 @@ def _read_body(body: _Body) -> ErrorBody:
     if isinstance(body.detail, str):
         return ErrorBody(message=body.detail)
     details = body.message.detail if body.message is not None else body.detail
-    return ErrorBody(message="; ".join(_join(detail) for detail in details or ()))
+    return ErrorBody(message="; ".join(_join_detail(detail) for detail in details or ()))
 
 
-def _join(detail: _Detail) -> str:
+def _join_detail(detail: _Detail) -> str:
     # Validation errors of FastAPI servers name the parameter in "loc", not in the sentence.
     return f"{'.'.join(str(part) for part in detail.loc)}: {detail.msg}" if detail.loc else detail.msg

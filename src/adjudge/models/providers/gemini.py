@@ -148,7 +148,7 @@ class Gemini(HttpModel):
         return {name: value for name, value in config.items() if value is not None and name not in gone}
 
     def _read_reply(self, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """Read a reply of the provider; a blocked one is a refusal."""
+        """Read a reply of the provider; a blocked one is a refusal. Raises ``ModelError``."""
         response = _DECODER.decode(body)
         blocked = response.prompt_feedback.block_reason if response.prompt_feedback else None
         candidate = response.candidates[0] if response.candidates else None

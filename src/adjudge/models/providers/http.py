@@ -1,4 +1,7 @@
-"""The one way out: POST over aiohttp, with retries, limits and sessions that close with their loop."""
+"""The one way out: POST over aiohttp, with retries, limits and sessions that close with their loop.
+
+Whether an answer is tried again, and after which wait, is decided in ``models/retry.py`` (``may_retry``, ``back_off``).
+"""
 
 from __future__ import annotations
 
@@ -111,7 +114,7 @@ class Transport:
         failures: dict[int | None, int] = {}
         sent = False
         while True:
-            answer = await self._try(line, url, headers, body, secrets)
+            answer = await self._try_once(line, url, headers, body, secrets)
             if call.pace is not None and not isinstance(answer, _Broken):
                 call.pace.note(answer[0], answer[1])
             if not isinstance(answer, _Broken) and not may_retry(*answer):
@@ -176,7 +179,7 @@ class Transport:
         if line is not None:
             await line.close()
 
-    async def _try(
+    async def _try_once(
         self, line: _LoopState, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...]
     ) -> Answer | _Broken:
         try:
@@ -309,7 +312,7 @@ class _LoopState:
         method: str = "POST",
         take: Callable[[bytes], None] | None = None,
     ) -> Answer:
-        """One request and its answer; whatever goes wrong leaves no connection in use."""
+        """One request and its answer; whatever goes wrong leaves no connection in use. Raises ``ModelError``."""
         import aiohttp
 
         if self.session is None:
@@ -331,13 +334,13 @@ class _LoopState:
                 if take is not None and answer.status == 200:
                     await _pass_on(answer, host, secrets, take)
                     return answer.status, answer.headers, b""
-                return answer.status, answer.headers, await _read(answer, host, secrets)
+                return answer.status, answer.headers, await _read_answer(answer, host, secrets)
             except BaseException:
                 # Cancelled, too large or broken: the connection still carries the rest and must not be used again.
                 answer.close()
                 raise
         except aiohttp.ClientError as error:
-            failed = _translate(host, error, secrets)
+            failed = _translate_error(host, error, secrets)
         # Out here, so that the error does not carry aiohttp's, which holds the headers that were sent: the key as well.
         raise failed
 
@@ -355,7 +358,8 @@ class _LoopState:
         from yarl import URL
 
         address = URL(url)
-        host = address.host_port_subcomponent or url if not address.is_default_port() else address.host or url
+        named_host = address.host if address.is_default_port() else address.host_port_subcomponent
+        host = named_host or url
         proxy = find_proxy(address)
         options: dict[str, Any] = {} if proxy is None else {"proxy": proxy}
         if address.scheme == "https":
@@ -393,8 +397,8 @@ async def _pass_on(
         take(piece)
 
 
-async def _read(answer: aiohttp.ClientResponse, host: str, secrets: tuple[str, ...]) -> bytes:
-    """Read the body of an answer, and nothing of one that is too large."""
+async def _read_answer(answer: aiohttp.ClientResponse, host: str, secrets: tuple[str, ...]) -> bytes:
+    """Read the body of an answer, and nothing of one that is too large. Raises ``ModelError``."""
     _check_encoding(answer, host, secrets)
     size = answer.content_length
     if size is not None and size <= LARGEST_REPLY:
@@ -411,7 +415,7 @@ async def _read(answer: aiohttp.ClientResponse, host: str, secrets: tuple[str, .
     return b"".join(pieces)
 
 
-def _translate(host: str, error: aiohttp.ClientError, secrets: tuple[str, ...]) -> Exception:
+def _translate_error(host: str, error: aiohttp.ClientError, secrets: tuple[str, ...]) -> Exception:
     """Translate the error of a failed request: ``_Broken`` where another try may help, else an error for the caller.
 
     Only the kind of failure and the system's words are repeated: aiohttp's own messages hold addresses of proxies,

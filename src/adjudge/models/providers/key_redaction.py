@@ -113,10 +113,10 @@ def _list_readings(text: str) -> Iterator[str]:
     yield joined.lower()
     for written in {text, plain, joined}:
         for digits in _BASE64.findall(written):
-            yield from _decode(digits)
+            yield from _decode_base64(digits)
 
 
-def _decode(digits: str) -> Iterator[str]:
+def _decode_base64(digits: str) -> Iterator[str]:
     """Digits of base64 as texts: what is in front of a key moves the place at which a group of four begins."""
     standard = digits.replace("-", "+").replace("_", "/")
     for start in range(4):

@@ -164,14 +164,14 @@ class OpenAICompatible(HttpModel):
         return {"type": "json_schema", "json_schema": {"name": form.name, "strict": True, "schema": schema}}
 
     def _read_reply(self, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """Read a reply of the provider, with the reason why it ended."""
+        """Read a reply of the provider, with the reason why it ended. Raises ``ModelError``."""
         completion = _DECODER.decode(body)
         if not completion.choices:
             # Routers answer 200 with an error inside.
             raise ModelError(f"answered without a choice: {read_complaint(body).message}")
         choice = completion.choices[0]
         message = choice.message
-        text = message.content if not isinstance(message.content, list) else _join(message.content)
+        text = message.content if not isinstance(message.content, list) else _join_parts(message.content)
         reason: FinishReason = "refusal"
         if not message.refusal:
             missing: FinishReason = "length" if self.place.provider.says_why else "other"
@@ -186,7 +186,7 @@ class OpenAICompatible(HttpModel):
         )
 
 
-def _join(parts: list[_Part]) -> str:
+def _join_parts(parts: list[_Part]) -> str:
     return "".join(part.text for part in parts if part.type == "text" and part.text)
 
 

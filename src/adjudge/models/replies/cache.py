@@ -1,4 +1,7 @@
-"""A model that is not asked again what it has answered."""
+"""A model that is not asked again what it has answered.
+
+The file of the kept replies is in ``cache_file.py``; under which key one is kept, in ``key.py`` (``make_call_key``).
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ class CachedModel(WrapperModel):
     def check(self) -> None:
         """Raise ``UsageError`` when the cache cannot be used, or for what the model's own ``check`` finds."""
         super().check()
-        find_identity(self)
+        find_identity(self)  # raises for a model that cannot be told from others
         self.cache.check()
 
     async def complete(self, request: Request, /) -> Reply:
@@ -66,16 +69,16 @@ class CachedModel(WrapperModel):
         key, source = make_call_key(described), make_source(described)
         flights: dict[str, _Flight] = self.cache.under_way.get()
         while True:
-            reply = None if request.call.anew else self._recall(key, source, request)
+            reply = None if request.call.anew else self._find_kept_reply(key, source, request)
             if reply is not None:
                 return self.compare_names(reply)
             flight = flights.get(key)
             if flight is None:
-                return await self._ask(key, source, request, flights)
+                return await self._ask_model(key, source, request, flights)
             await flight.over.wait()
             if flight.error is not None:
                 raise flight.error
-            joined = None if flight.row is None else self._read(_decode_cached(flight.row), request)
+            joined = None if flight.row is None else self._read_row(_decode_cached(flight.row), request)
             if joined is not None:
                 return self.compare_names(joined)
             # The task that asked was cancelled, and it alone: one of those that waited asks in its place.
@@ -89,17 +92,17 @@ class CachedModel(WrapperModel):
         """The key of a request, everything it is made of, and whether a reply is kept under it; nothing is asked."""
         described = describe_call(self, request, seat=self.seat)
         key = make_call_key(described)
-        is_kept = self._recall(key, make_source(described), request) is not None
+        is_kept = self._find_kept_reply(key, make_source(described), request) is not None
         return {"schema": "adjudge/cache-explanation/1", "key": key, "found": is_kept, "ingredients": described}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} in {str(self.cache.path)!r}>"
 
-    def _again(self, model: Model) -> Self:
+    def _make_around(self, model: Model) -> Self:
         # The identity that was given is that of this model alone.
         return type(self)(model, self.cache, seat=self.seat)
 
-    def _recall(self, key: str, source: str, request: Request) -> Reply | None:
+    def _find_kept_reply(self, key: str, source: str, request: Request) -> Reply | None:
         """Find the kept reply; ``None`` for none, a damaged one, or one of another model than the name means now."""
         body = self.cache.find(key, source)
         if body is None:
@@ -112,26 +115,26 @@ class CachedModel(WrapperModel):
             _log.warning("the cache %s has no reply of ours under %s; the model is asked", self.cache.path, key)
             _log.debug("%s", error)
             return None
-        reply = self._read(row, request)
+        reply = self._read_row(row, request)
         if reply is None or reply.model is None:
             return reply
         # Compared here as well as by time: another process may have written it after it met the change.
         return reply if self.cache.find_name(source) in (None, _cut_name(reply.model)) else None
 
-    def _read(self, row: Row, request: Request) -> Reply | None:
+    def _read_row(self, row: Row, request: Request) -> Reply | None:
         """The reply of a row with the present token; ``None`` where it is of another judge in code, or of none."""
         reply = read_answer(row, request, key=None, function=self.function_identity)
         # The name is that of the reply alone: what reported none must not be compared by the name in the row.
         return None if reply is None else replace(reply, model=row.reply.model, usage=NOTHING_USED)
 
-    async def _ask(self, key: str, source: str, request: Request, flights: dict[str, _Flight]) -> Reply:
+    async def _ask_model(self, key: str, source: str, request: Request, flights: dict[str, _Flight]) -> Reply:
         """Ask the model, and let those who wait for the same reply have it, or the error."""
         flight = flights[key] = _Flight()
         try:
             reply = await self.model.complete(request)
             if reply.model:  # before the reply is kept, which is not older than what it reports
                 self.cache.note_name(source, _cut_name(reply.model))
-            flight.row = _encode(self.name, request, reply)
+            flight.row = _encode_reply(self.name, request, reply)
             if flight.row is not None and _is_finished(reply):
                 self.cache.keep(key, self.name, flight.row)
         except Exception as error:
@@ -169,7 +172,7 @@ def _is_finished(reply: Reply) -> bool:
     return reply.finish_reason == "stop" and bool(reply.text)
 
 
-def _encode(model: str, request: Request, reply: Reply) -> bytes | None:
+def _encode_reply(model: str, request: Request, reply: Reply) -> bytes | None:
     """A reply as it is kept, with the token masked and without the prompt; ``None`` where it has no JSON."""
     import msgspec
 

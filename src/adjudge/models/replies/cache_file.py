@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from adjudge.concurrency import PerLoop
 from adjudge.errors import UsageError
@@ -62,12 +62,22 @@ _DROP = """DELETE FROM replies WHERE place IN (
 _log = logging.getLogger("adjudge.cache")
 
 
-Kept = tuple[str, float, str, bytes]
-"""A reply on its way into the file: key, time, model, row."""
+class Kept(NamedTuple):
+    """A reply on its way into the file, in the order of the columns."""
+
+    key: str
+    at: float
+    """The time at which it was kept, in seconds since 1970."""
+    model: str
+    body: bytes
 
 
-Noted = tuple[str, str, float]
-"""A reported name on its way into the file: source, name, time."""
+class Noted(NamedTuple):
+    """A reported name on its way into the file."""
+
+    source: str
+    name: str
+    at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,42 +182,43 @@ class ReplyCache:
         if self.expires_in is not None:
             until = self._wall()
             since = until - self.expires_in
-        if waiting is not None and waiting[1] >= since:
-            return waiting[3]
+        if waiting is not None and waiting.at >= since:
+            return waiting.body
         try:
             with self._lookups.using() as connection:
                 row = connection.execute(_FIND, (key, since, until, source)).fetchone()
         except (sqlite3.Error, UsageError) as error:
-            self._complain("read", error)
+            self._warn_once("read", error)
             return None
         return row[0] if row else None
 
     def find_name(self, source: str) -> str | None:
         """The name that the newest reply of a source reported, whichever process asked; ``None`` where none did."""
         with self._lock:
-            for noted, name, _ in reversed(self._noted):
-                if noted == source:
-                    return name
+            for noted in reversed(self._noted):
+                if noted.source == source:
+                    return noted.name
         try:
             with self._lookups.using() as connection:
                 row = connection.execute(_FIND_NAME, (source,)).fetchone()
         except (sqlite3.Error, UsageError) as error:
-            self._complain("read", error)
+            self._warn_once("read", error)
             return None
         return row[0] if row else None
 
     def note_name(self, source: str, name: str) -> None:
         """Note which name a live reply reported. If it differs from before, the stored replies count as expired."""
         with self._lock:
-            if (source, name) not in [noted[:2] for noted in self._noted[-1:]]:
-                noted = (source, name, self._wall())
+            latest = self._noted[-1] if self._noted else None
+            if latest is None or (latest.source, latest.name) != (source, name):
+                noted = Noted(source, name, self._wall())
                 self._noted.append(noted)
                 self._queue_row(noted)
 
     def keep(self, key: str, model: str, row: bytes) -> None:
         """Queue a row to be kept under a key; it is found from now on."""
         with self._lock:
-            row_of_key = (key, self._wall(), model, row)
+            row_of_key = Kept(key, self._wall(), model, row)
             self._waiting[key] = row_of_key
             self._queue_row(row_of_key)
 
@@ -219,7 +230,7 @@ class ReplyCache:
         try:
             self._writer = self._pool.submit(self._write_waiting)
         except RuntimeError as error:  # the interpreter is about to end
-            self._complain("written", error)
+            self._warn_once("written", error)
 
     def entries(self) -> Iterator[CachedReply]:
         """Yield the replies in the file, oldest first."""
@@ -295,9 +306,9 @@ class ReplyCache:
     def _write_waiting(self) -> None:
         try:
             while group := self._group.take():
-                self._write(group)
+                self._write_group(group)
         except Exception as error:  # noqa: BLE001 - whatever happens to the file, judgements go on without it
-            self._complain("written", error)
+            self._warn_once("written", error)
             self._writes.close()
             with self._lock:
                 while self._group.take():  # nor is what came meanwhile written
@@ -305,38 +316,42 @@ class ReplyCache:
                 self._waiting.clear()
                 self._noted.clear()
 
-    def _write(self, group: Sequence[Kept | Noted]) -> None:
+    def _write_group(self, group: Sequence[Kept | Noted]) -> None:
         """Write a group of replies and names in one transaction, and drop the oldest replies beyond ``max_bytes``."""
-        names = [entry for entry in group if len(entry) == 3]
-        rows = [entry for entry in group if len(entry) == 4]
+        names = [entry for entry in group if isinstance(entry, Noted)]
+        rows = [entry for entry in group if isinstance(entry, Kept)]
         with self._writes.using() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            for entry in names:
-                self._write_name(connection, *entry)
+            for noted in names:
+                self._write_name(connection, noted)
             connection.executemany(_KEEP, rows)
             connection.execute("COMMIT")
             if self.max_bytes is not None:
-                while _measure(connection) > self.max_bytes and connection.execute(_DROP).rowcount > 0:
+                while _measure_used_bytes(connection) > self.max_bytes and connection.execute(_DROP).rowcount > 0:
                     pass
         with self._lock:
             del self._noted[: len(names)]
             for row in rows:
-                if self._waiting.get(row[0]) is row:
-                    del self._waiting[row[0]]
+                if self._waiting.get(row.key) is row:
+                    del self._waiting[row.key]
 
-    def _write_name(self, connection: sqlite3.Connection, source: str, name: str, at: float) -> None:
-        row = connection.execute("SELECT reported, since FROM names WHERE source = ?", (source,)).fetchone()
+    def _write_name(self, connection: sqlite3.Connection, noted: Noted) -> None:
+        query = "SELECT reported, since FROM names WHERE source = ?"
+        row = connection.execute(query, (noted.source,)).fetchone()
         if row is None:
             # Replies may be kept already, of another process: each row says which name it reported.
-            connection.execute("INSERT INTO names VALUES (?, ?, 0)", (source, name))
-        elif row[0] != name and row[1] <= at:  # else another process has met a later change
-            connection.execute("UPDATE names SET reported = ?, since = ? WHERE source = ?", (name, at, source))
-            shown = [repr(clean(text, keep_lines=False)[:100]) for text in (name, row[0])]
+            connection.execute("INSERT INTO names VALUES (?, ?, 0)", (noted.source, noted.name))
+            return
+        reported, since = row
+        if reported != noted.name and since <= noted.at:  # else another process has met a later change
+            update = "UPDATE names SET reported = ?, since = ? WHERE source = ?"
+            connection.execute(update, (noted.name, noted.at, noted.source))
+            shown = [repr(clean(text, keep_lines=False)[:100]) for text in (noted.name, reported)]
             _log.warning(
                 "the cache %s: the model %s answers now and not %s, whose replies are not used", self.path, *shown
             )
 
-    def _complain(self, action: str, error: Exception) -> None:
+    def _warn_once(self, action: str, error: Exception) -> None:
         if not self._complained:
             self._complained = True
             reason = clean(str(error), keep_lines=False)
@@ -351,7 +366,7 @@ def _read_subject(body: bytes) -> str | None:
     return subject if isinstance(subject, str) else None
 
 
-def _measure(connection: sqlite3.Connection) -> int:
+def _measure_used_bytes(connection: sqlite3.Connection) -> int:
     """Bytes of the pages in use; those freed are used again before the file grows."""
     pragmas = ("page_count", "freelist_count", "page_size")
     used, free, size = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas]

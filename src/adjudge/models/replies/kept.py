@@ -63,7 +63,7 @@ class KeptModel(WrapperModel):
             seat=self.seat,
             attempt=request.attempt,
         )
-        recorded = self._find(place, key, request) if self._resumed and not request.call.anew else None
+        recorded = self._find_reply(place, key, request) if self._resumed and not request.call.anew else None
         if recorded is not None:
             # A model gives way to others before it answers; so does the file, or ten thousand kept cases in a row
             # would let nobody else in.
@@ -74,10 +74,10 @@ class KeptModel(WrapperModel):
             self._store.keep_reply(place, self._encode_row(key, described, request, reply))
         return reply
 
-    def _again(self, model: Model) -> Self:
+    def _make_around(self, model: Model) -> Self:
         return type(self)(model, self._store, seat=self.seat, resumed=self._resumed)
 
-    def _find(self, place: str, key: str, request: Request) -> Reply | None:
+    def _find_reply(self, place: str, key: str, request: Request) -> Reply | None:
         row = read_row(self._store.find_reply(place))
         return read_answer(row, request, key=key, function=self.function_identity)
 

@@ -81,7 +81,10 @@ def _begin_key(
 
 
 def _encode_text(text: str, model: str) -> bytes:
-    """A text in canonical JSON; msgspec writes it as RFC 8785 does, many times as fast as a library for the whole."""
+    """A text in canonical JSON; msgspec writes it as RFC 8785 does, many times as fast as a library for the whole.
+
+    Raises ``UsageError``.
+    """
     import msgspec
 
     try:
@@ -129,7 +132,7 @@ def make_source(described: Mapping[str, Any]) -> str:
 
 
 def make_call_key(described: Mapping[str, Any]) -> str:
-    """SHA-256 of the canonical JSON (RFC 8785) of a described call."""
+    """SHA-256 of the canonical JSON (RFC 8785) of a described call. Raises ``UsageError``."""
     import rfc8785
 
     try:

@@ -40,13 +40,13 @@ class Recorded:
             rows = [
                 row
                 for row in of_case
-                if (row.request is None or row.key in (None, *keys)) and _fits(row, request, function)
+                if (row.request is None or row.key in (None, *keys)) and _answers(row, request, function)
             ]
             exact = next((row for row in rows if row.key in keys), None)
             if rows:
                 return exact or rows[0]
         for row in self._list_free(self.by_key, keys):
-            if _fits(row, request, function) and (row.case is None or request.case is None):
+            if _answers(row, request, function) and (row.case is None or request.case is None):
                 return row
         return None
 
@@ -58,6 +58,7 @@ class Recorded:
         return next(chain(self._list_free(self.by_case, names), self._list_free(self.by_key, keys)), None)
 
     def _list_free(self, rows: dict[str, list[Row]], names: list[str]) -> Iterator[Row]:
+        """Yield the rows under these names that were not used; used ones at the beginning are taken out of ``rows``."""
         for name in names:
             # Used rows go as they are met, so a file with a million equal keys is still read once.
             while rows.get(name) and rows[name][0].used:
@@ -65,7 +66,7 @@ class Recorded:
             yield from (row for row in rows.get(name, ()) if not row.used)
 
 
-def _fits(row: Row, request: Request, function: FunctionIdentity | None) -> bool:
+def _answers(row: Row, request: Request, function: FunctionIdentity | None) -> bool:
     if row.order not in (None, request.order) or row.attempt not in (None, request.attempt):
         return False
     return row.identify() == function

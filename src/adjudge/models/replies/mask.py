@@ -16,7 +16,7 @@ def mask(text: str, token: str | None) -> str:
         return text.replace(token, "{{token}}") if token else text
     # One pass for both: escaping before or after masking would let one produce what the other then reads.
     pattern = re.compile(f"{re.escape(token)}|{_MARK.pattern}") if token else _MARK
-    return pattern.sub(lambda match: "{{token}}" if match.group() == token else _escape(match), text)
+    return pattern.sub(lambda match: "{{token}}" if match.group() == token else _escape_mark(match), text)
 
 
 def unmask(text: str, token: str | None) -> str:
@@ -106,5 +106,5 @@ def _add_up(pieces: Sequence[str]) -> list[int]:
     return begins
 
 
-def _escape(match: re.Match[str]) -> str:
+def _escape_mark(match: re.Match[str]) -> str:
     return "{{=" + match.group()[2:]

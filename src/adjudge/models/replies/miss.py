@@ -93,7 +93,7 @@ def describe_nearest(
     comparable = [(number, row, row.request) for number, row in rows if row.request is not None]
     if not comparable:
         return ""
-    line, nearest, recorded = max(comparable, key=lambda row: _measure(row[1], row[2], described, case, order))
+    line, nearest, recorded = max(comparable, key=lambda row: _measure_nearness(row[1], row[2], described, case, order))
     differences = list(_list_differences(recorded, described))
     if case is not None and nearest.case not in (None, case):
         differences.insert(0, f"it is of case {quote(nearest.case or '', 60)}")
@@ -119,7 +119,7 @@ def _read_rows(path: Path, model: str | None) -> Iterator[tuple[int, PromptRow]]
                 yield number, row
 
 
-def _measure(
+def _measure_nearness(
     row: PromptRow, recorded: Prompt, described: Mapping[str, Any], case: str | None, order: str | None
 ) -> tuple[int, ...]:
     """Measure how near a recorded request is: the same case first, then equal parts, then the same data."""

@@ -42,33 +42,36 @@ class RecordingModel(WrapperModel):
 
     def check(self) -> None:
         """Raise ``UsageError`` when the file cannot be written, and for what the model's own ``check`` finds."""
-        self._prepare()
+        self._prepare_file()
         super().check()
 
     async def complete(self, request: Request, /) -> Reply:
         """Ask the model and record its reply. Exceptions are not recorded."""
-        self._prepare()
+        self._prepare_file()
         described = describe_request(request)
         key = make_key(self.name, described)
         reply = await self.model.complete(request)
-        self._append(_encode_row(self.name, key, described, request, reply))
+        self._append_row(_encode_row(self.name, key, described, request, reply))
         return reply
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} to {str(self.path)!r}>"
 
-    def _again(self, model: Model) -> Self:
+    def _make_around(self, model: Model) -> Self:
         return type(self)(model, self.path)
 
-    def _prepare(self) -> None:
-        """Make the file ready before the first row: it exists, can be written, and ends with a whole line."""
+    def _prepare_file(self) -> None:
+        """Make the file ready before the first row: it exists, can be written, and ends with a whole line.
+
+        Raises ``UsageError``.
+        """
         if self._is_ready:
             return
         try:
             with self._lock:
                 if self.path.exists():  # a pipe would wait for its reader, and the last byte is read
                     check_regular(self.path)
-                descriptor = self._open()
+                descriptor = self._open_file()
                 try:
                     # A run that was killed may have left half a line; a row glued to it would be lost with it.
                     if not _ends_with_newline(self.path):
@@ -79,11 +82,11 @@ class RecordingModel(WrapperModel):
             raise UsageError(f"the recording {str(self.path)!r} cannot be written: {error.strerror}") from None
         self._is_ready = True
 
-    def _append(self, row: bytes) -> None:
+    def _append_row(self, row: bytes) -> None:
         # One write to a file opened for appending: rows of other threads and processes do not mix with it.
         try:
             with self._lock:
-                descriptor = self._open()
+                descriptor = self._open_file()
                 try:
                     sent = os.write(descriptor, row)
                     while sent < len(row):
@@ -93,7 +96,7 @@ class RecordingModel(WrapperModel):
         except OSError as error:
             raise ModelError(f"the reply could not be recorded in {str(self.path)!r}: {error.strerror}") from None
 
-    def _open(self) -> int:
+    def _open_file(self) -> int:
         return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
 
 

@@ -1,4 +1,7 @@
-"""Answering from a recording: no request is ever made."""
+"""Answering from a recording: no request is ever made.
+
+Which row answers a request is decided in ``lookup.py``; what is said where none does, in ``miss.py``.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ class ReplayModel:
         self.path = Path(path)
         self.only = model
         """The one recorded model whose rows are used; ``None`` uses them all."""
-        self.function_identity = None if function is None else _identify(function)
+        self.function_identity = None if function is None else _identify_function(function)
         """The judge in code whose answers these are; ``None`` for those of models."""
         self._index: Recorded | None = None
         self._missed = 0
@@ -63,15 +66,15 @@ class ReplayModel:
     @property
     def structured(self) -> bool:
         """Return whether the recording was made with structured output, so that the same questions are asked again."""
-        return self._read().structured
+        return self._open_index().structured
 
     def check(self) -> None:
         """Raise ``UsageError`` naming file, line and fault when the recording cannot be read."""
-        self._read()
+        self._open_index()
 
     async def complete(self, request: Request, /) -> Reply:
         """The recorded reply; raises ``MissingRecording`` when no unused row answers the request."""
-        index = self._read()
+        index = self._open_index()
         described = describe_request(request)
         keys = [make_key(name, described) for name in index.models]
         row = index.find(request, keys, self.function_identity)
@@ -100,15 +103,15 @@ class ReplayModel:
         except (OSError, UsageError):  # the file was changed meanwhile; that there is no reply is said all the same
             return ""
 
-    def _read(self) -> Recorded:
-        index = self._find()
+    def _open_index(self) -> Recorded:
+        index = self._find_index()
         if index is None:
             of = f" of {self.only}" if self.only else ""
             raise UsageError(f"the recording {str(self.path)!r} has no rows{of}")
         return index
 
-    def _find(self) -> Recorded | None:
-        """The rows that are used; ``None`` where there are none."""
+    def _find_index(self) -> Recorded | None:
+        """The rows that are used, read at the first call; ``None`` where there are none. Raises ``UsageError``."""
         if self._index is None:
             rows = [row for row in read_rows(self.path) if self.only in (None, row.model) or row.erased is not None]
             if not rows:
@@ -123,7 +126,7 @@ class ReplayModel:
         return self._index
 
 
-def _identify(function: Model | Callable[..., Any]) -> FunctionIdentity:
+def _identify_function(function: Model | Callable[..., Any]) -> FunctionIdentity:
     from adjudge.models.function import as_model
 
     identity = find_function(as_model(function))

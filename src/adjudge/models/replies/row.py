@@ -138,17 +138,17 @@ _Kind = TypeVar("_Kind", Row, PromptRow)
 
 def decode_row(body: bytes, *, where: str, schema: str) -> Row:
     """One row of a schema; raises ``UsageError`` that begins with ``where``."""
-    row = _decode(_ROWS, body, where, schema)
+    row = _decode_body(_ROWS, body, where, schema)
     row.used = False
     return row
 
 
 def decode_prompt(body: bytes, *, where: str, schema: str) -> PromptRow:
     """One row with its prompt, as ``decode_row``."""
-    return _decode(_PROMPTS, body, where, schema)
+    return _decode_body(_PROMPTS, body, where, schema)
 
 
-def _decode(decoder: msgspec.json.Decoder[_Kind], body: bytes, where: str, schema: str) -> _Kind:
+def _decode_body(decoder: msgspec.json.Decoder[_Kind], body: bytes, where: str, schema: str) -> _Kind:
     try:
         row = decoder.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

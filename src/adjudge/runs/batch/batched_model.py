@@ -1,4 +1,7 @@
-"""The model that a judge asks in a run by batches."""
+"""The model that a judge asks in a run by batches.
+
+When requests are sent, and when their outcome is there, is decided in ``dispatcher.py``.
+"""
 
 from __future__ import annotations
 
@@ -78,10 +81,10 @@ class BatchedModel(WrapperModel):
                 terms.dispatcher.note_place_used(place)
                 return await self._ask_live(request)
             else:
-                self._requeue(row, place, key)
+                self._check_tries(row, place, key)
 
-    def _requeue(self, row: KeptRequest, place: str, key: str) -> None:
-        """Let a request go into the next batch, unless it was in enough of them."""
+    def _check_tries(self, row: KeptRequest, place: str, key: str) -> None:
+        """Raise the error of a request that was in enough batches; any other goes into the next."""
         if self._terms.dispatcher.count_tries(place, key) >= TRIES:
             self._terms.dispatcher.note_place_used(place)
             raise _make_error(self.name, row)
@@ -114,7 +117,7 @@ class BatchedModel(WrapperModel):
             attempt=request.attempt,
         )
 
-    def _again(self, model: Model) -> Self:
+    def _make_around(self, model: Model) -> Self:
         return type(self)(require_batches(model), self._terms, seat=self.seat)
 
 
@@ -133,7 +136,7 @@ class PromptModel(WrapperModel):
         async with self._live:
             return await self.model.complete(request)
 
-    def _again(self, model: Model) -> Self:
+    def _make_around(self, model: Model) -> Self:
         return type(self)(model, self._live)
 
 

@@ -9,7 +9,7 @@ Where the code for each step of a job is:
   request may have been run: the job is ``doubtful``.
 * ``_mark_doubtful`` is for a creation without an answer: the job may exist, and may cost money (``doubtful``).
   ``_search_doubtful`` looks for it among the provider's jobs: if it is found, it is waited for.
-* ``_requeue`` puts the requests of a job that never ran back among those to be sent (``refused``).
+* ``_requeue_requests`` puts the requests of a job that never ran back among those to be sent (``refused``).
 * ``recover`` does the same for what an earlier process left half done.
 
 Each state is on disk before the next step is taken. To find out what became of a batch, begin with
@@ -217,6 +217,7 @@ class BatchDispatcher:
         return await waiting.outcome
 
     def _make_waiting(self, model: HttpModel, request: Request, place: str, key: str, held_usd: float) -> _Waiting:
+        """Make what waits for an outcome; its dollars are held from here until the outcome is there."""
         outcome = asyncio.get_running_loop().create_future()
         self._held += held_usd
 
@@ -262,7 +263,7 @@ class BatchDispatcher:
             await self.poll()
             await self._send_ready()
             await self._check_progress()
-            await self._pause(self.find_wait())
+            await self._wait_for_news(self.find_wait())
         self.write_used()
 
     async def poll(self) -> None:
@@ -281,7 +282,7 @@ class BatchDispatcher:
         self._last = time.monotonic()
         self._news.set()
 
-    async def _pause(self, seconds: float) -> None:
+    async def _wait_for_news(self, seconds: float) -> None:
         """Wait for news, at most so many seconds.
 
         They must have been computed without an ``await`` since: the event is cleared here, and what set it before then
@@ -364,10 +365,10 @@ class BatchDispatcher:
             api = self._find_api(batch)
             if api is None or next_poll.due > time.monotonic():
                 continue
-            self._schedule(next_poll)
-            await self._search_for(batch, api)
+            self._schedule_next_poll(next_poll)
+            await self._search_for_batch(batch, api)
 
-    async def _search_for(self, batch: KeptBatch, api: BatchApi) -> None:
+    async def _search_for_batch(self, batch: KeptBatch, api: BatchApi) -> None:
         """Search the provider's jobs for a doubtful batch.
 
         If it is there, it is waited for. If the provider certainly has no such job, and had time to list it, its
@@ -393,7 +394,7 @@ class BatchDispatcher:
             self._keep_message(batch, "a batch that has not ended yet may be it, and only its results can tell")
             self._requeue_if_allowed(batch)
         elif time.monotonic() >= self._doubtful_since.get(batch.number, 0.0) + self._grace:
-            self._requeue(batch.number, "the provider has no such batch; its requests are sent in another")
+            self._requeue_requests(batch.number, "the provider has no such batch; its requests are sent in another")
 
     async def _poll_again(self, batch: KeptBatch, api: BatchApi) -> None:
         """Look whether the results of a job have the lines that they lacked."""
@@ -408,7 +409,10 @@ class BatchDispatcher:
             self._requeue_if_allowed(batch)
 
     async def _find_job(self, batch: KeptBatch, api: BatchApi, jobs: Sequence[Job]) -> tuple[Job | None, bool]:
-        """Find the job with the label, or with our ids in its results; and whether that is unknown of some yet."""
+        """Find the job with the label, or with our ids in its results; and whether that is unknown of some yet.
+
+        A job whose results have none of our ids is remembered as another's, and is not read again.
+        """
         if api.labelled:
             return next((job for job in jobs if job.label == batch.label), None), False
         ours = {own_batch.job for own_batch in self._store.list_batches()}
@@ -437,10 +441,10 @@ class BatchDispatcher:
         self._store.note_paid_again(batch.number)
         if self._store.list_settled(batch.number):
             remark = "its requests without an answer were sent again"
-            self._requeue(batch.number, f"{batch.message}; {remark}".removeprefix("; "), state="collected")
+            self._requeue_requests(batch.number, f"{batch.message}; {remark}".removeprefix("; "), state="collected")
             return
         reason = "it could not be told whether it was created" if not batch.job else "it was overdue, or lacked answers"
-        self._requeue(batch.number, f"{reason}; its requests were sent again")
+        self._requeue_requests(batch.number, f"{reason}; its requests were sent again")
 
     def _adopt_job(self, batch: KeptBatch, api: BatchApi, job: Job) -> None:
         """Wait for a job that was found at the provider to be this doubtful batch."""
@@ -451,7 +455,7 @@ class BatchDispatcher:
         self._unsearchable.discard(batch.number)
         self._on_change()
 
-    def _requeue(self, number: int, reason: str, *, state: State = "refused") -> None:
+    def _requeue_requests(self, number: int, reason: str, *, state: State = "refused") -> None:
         """Put the requests of a job that have no outcome back among those that are sent in another one.
 
         Only for a job that certainly never ran, or with ``pay_again``: whatever else it is called for is paid twice.
@@ -483,7 +487,7 @@ class BatchDispatcher:
             api = self._find_api(batch)
             if api is None or next_poll.due > time.monotonic():
                 continue
-            self._schedule(next_poll)
+            self._schedule_next_poll(next_poll)
             try:
                 await self._poll_job(batch, api)
             except ModelError as error:
@@ -494,7 +498,7 @@ class BatchDispatcher:
                     # Without this, a batch whose results the provider has deleted could never be sent again.
                     self._requeue_if_allowed(batch)
 
-    def _schedule(self, next_poll: _NextPoll) -> None:
+    def _schedule_next_poll(self, next_poll: _NextPoll) -> None:
         next_poll.due = time.monotonic() + next_poll.wait * random.uniform(0.8, 1.2)  # noqa: S311 - no secret
         next_poll.wait = min(next_poll.wait * 1.5, self._options.poll * SLOWEST)
 
@@ -520,13 +524,16 @@ class BatchDispatcher:
             self._requeue_if_allowed(batch)
 
     async def _collect_results(self, batch: KeptBatch, api: BatchApi, job: Job) -> None:
-        """Keep every line there is, whatever the end is called, and give each other request the job's reason."""
+        """Keep every line there is, whatever the end is called, and give each other request the job's reason.
+
+        Raises ``AdjudgeError``.
+        """
         gathered = _ResultLines(self._store, batch.number, self._make_comparison(batch.model))
         unreadable = await api.read_results(job, gathered.take)
         gathered.flush()
         missing = self._store.list_sent(batch.number)
         if job.fatal and not gathered.counts.fresh:
-            self._requeue(batch.number, job.message or f"the provider ended it as {job.word}")
+            self._requeue_requests(batch.number, job.message or f"the provider ended it as {job.word}")
             raise AdjudgeError(
                 f"{batch.model}: the provider refused batch {batch.number}, and would refuse the next: {job.message}; "
                 "nothing of it was run; put it right, and go on with ",
@@ -535,11 +542,11 @@ class BatchDispatcher:
         if job.bad_lines is not None:
             bad = [(name, job.bad_lines[line]) for name, line in missing if line in job.bad_lines]
             self._keep_lines(batch.number, [_make_failed(name, "invalid_request", problem) for name, problem in bad])
-            self._requeue(batch.number, f"{job.message}; its other requests are sent in another")
+            self._requeue_requests(batch.number, f"{job.message}; its other requests are sent in another")
             return
         if job.queue_full:
             self._most_tokens[batch.model] = max(self._store.count_tokens(batch.model), batch.tokens // 2, 1)
-            self._requeue(batch.number, "the queue of tokens was full; its requests are sent later")
+            self._requeue_requests(batch.number, "the queue of tokens was full; its requests are sent later")
             self._not_before[batch.model] = time.monotonic() + self._options.poll
             return
         answered = self._store.list_settled(batch.number)
@@ -708,16 +715,19 @@ class BatchDispatcher:
             self._on_change()
 
     async def _upload_lines(self, number: int, model: str, api: BatchApi, lines: Sequence[bytes], label: str) -> bool:
-        """Upload the lines of a job, and return whether the job can be created now; else its requests wait again."""
+        """Upload the lines of a job, and return whether the job can be created now; else its requests wait again.
+
+        Raises ``ModelError`` where another attempt is of no use: the provider refuses the file, or several uploads in a
+        row have failed.
+        """
         self._store.change(number, state="uploading")
         try:
             file = await api.upload(lines, label)
         except ModelError as error:
-            self._requeue(number, f"its file could not be uploaded: {error}"[:500])
-            self._failed_uploads[model] = self._failed_uploads.get(model, 0) + 1
-            if (error.status is not None and error.status < 500 and error.status != 429) or self._failed_uploads[
-                model
-            ] >= UPLOADS:
+            self._requeue_requests(number, f"its file could not be uploaded: {error}"[:500])
+            failures = self._failed_uploads[model] = self._failed_uploads.get(model, 0) + 1
+            is_refused = error.status is not None and error.status < 500 and error.status != 429
+            if is_refused or failures >= UPLOADS:
                 raise
             self._not_before[model] = time.monotonic() + 2 * self._options.poll
             return False
@@ -747,7 +757,7 @@ class BatchDispatcher:
                 self._store.change(number, message=f"waiting to create it: {error}"[:500])
             await asyncio.sleep(seconds if not self._halting else 0.0)
             if self._halting:
-                self._requeue(number, "it was not created before the run was interrupted")
+                self._requeue_requests(number, "it was not created before the run was interrupted")
                 return None
 
     async def _handle_refusal(
@@ -764,7 +774,7 @@ class BatchDispatcher:
         self._refusals[model] = self._refusals.get(model, 0) + 1
         reason = clean(str(error)[:500], keep_lines=False)
         if error.because == "stop" or (self._refusals[model] > REFUSALS and len(part) > 1):
-            self._requeue(number, reason)
+            self._requeue_requests(number, reason)
             raise AdjudgeError(
                 f"{model}: no batch can be created: {reason}; nothing of it was sent; put it right, and go on with ",
                 Argument("resume"),
@@ -774,7 +784,7 @@ class BatchDispatcher:
             self._store.change(number, state="refused", message=reason)
             return
         # One line can be to blame for the whole: each half is tried by itself.
-        self._requeue(number, reason)
+        self._requeue_requests(number, reason)
         mine = set(map(id, part))
         self._unsent[model] = [request for request in self._unsent.get(model, ()) if id(request) not in mine]
         middle = len(part) // 2

@@ -55,7 +55,7 @@ class BatchExecutor:
         # A model that the call or the rubric names in place of the judge's own may have none.
         await check_ready(batched)
         stages = Stages(self._first, layers.limit, layers.bound(Pace(self._options.size)))
-        self._pool = Pool(self._first.hold_back(work.units), partial(self._judge, batched), stages)
+        self._pool = Pool(self._first.hold_back(work.units), partial(self._judge_unit, batched), stages)
 
     def begin(self) -> None:
         """Send and collect in the background."""
@@ -103,7 +103,7 @@ class BatchExecutor:
         paid_again = self._session.paid_again
         return {} if paid_again is None else {"paid_again": paid_again}
 
-    async def _judge(self, assignment: Assignment, unit: Unit, finish: Finish[RunItem]) -> None:
+    async def _judge_unit(self, assignment: Assignment, unit: Unit, finish: Finish[RunItem]) -> None:
         if not self._first.is_live(unit):
             await self._work.judge_unit(assignment, unit, finish)
             return

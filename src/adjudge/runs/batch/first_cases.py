@@ -47,13 +47,13 @@ class FirstCases:
             async for unit in source:
                 if not self.over and len(self._live) >= self.number:
                     await self._all_judged.wait()
-                    self._check()
+                    self._check_results()
                     self.over = True
                 if not self.over:
                     self._live.add((unit.place, unit.sample))
                 yield unit
 
-    def _check(self) -> None:
+    def _check_results(self) -> None:
         undecided = sum(self._reasons.values())
         if undecided < SHARE * self._judged_count:
             return

@@ -106,7 +106,7 @@ def _choose_batches(store: BatchStore, numbers: Sequence[int]) -> list[int]:
 
 
 def _find_store(folder: Path) -> BatchStore:
-    read_manifest(folder)
+    read_manifest(folder)  # raises for a folder that is no run
     store = BatchStore(folder)
     if not store.exists:
         raise UsageError(f"{folder} has no batches: it is the run of a live judge; name one of adjudge run --batch")

@@ -1,4 +1,7 @@
-"""The options of a run by batches."""
+"""The options of a run by batches.
+
+What they change is in ``dispatcher.py`` (sending and waiting) and ``first_cases.py`` (the live check).
+"""
 
 from __future__ import annotations
 

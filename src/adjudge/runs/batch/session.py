@@ -1,4 +1,8 @@
-"""The part of a run's engine that is only for a run by batches."""
+"""The part of a run's engine that is only for a run by batches.
+
+Sending, finding again after a crash and collecting are in ``dispatcher.py`` (``recover``, ``_search_doubtful``); why
+nothing is paid for twice is in ``__init__.py``.
+"""
 
 from __future__ import annotations
 
@@ -227,8 +231,8 @@ class BatchSession:
         self._is_closed = True
 
     def _read_paid_again(self) -> Mapping[str, Any] | None:
-        requests, usd, unknown = self.store.read_paid_again()
-        return {"requests": requests, "at_most_usd": None if unknown else usd} if requests else None
+        sums = self.store.read_paid_again()
+        return {"requests": sums.requests, "at_most_usd": None if sums.unknown else sums.usd} if sums.requests else None
 
     def measure_progress(self, *, checking: bool) -> BatchProgress:
         """Return the progress of the requests; as it was last, once the file is closed."""

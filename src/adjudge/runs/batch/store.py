@@ -2,6 +2,8 @@
 
 What a method here has returned from is on the disk: after a loss of power too, for a job that nobody remembers is paid
 for twice.
+
+Which state follows another is decided in ``dispatcher.py``.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from adjudge.formats.sqlite_file import FileKind, SqliteFile
 from adjudge.models.batch.job import ResultLine, State
@@ -146,6 +148,34 @@ _KIND = FileKind(
 )
 
 
+class PaidAgain(NamedTuple):
+    """The requests that may be paid for twice."""
+
+    requests: int = 0
+    usd: float = 0.0
+    """The dollars that they cost at most, where that is known."""
+    unknown: int = 0
+    """Those whose cost is not known."""
+
+    def add(self, other: PaidAgain) -> PaidAgain:
+        """Return the sums of both."""
+        return PaidAgain(
+            requests=self.requests + other.requests, usd=self.usd + other.usd, unknown=self.unknown + other.unknown
+        )
+
+    def write(self) -> str:
+        """Write the sums as a fact of the file."""
+        return " ".join(map(repr, self))
+
+
+def read_paid_again(fact: str | None) -> PaidAgain:
+    """Read the sums that ``PaidAgain.write`` wrote; all are 0 where there is no fact."""
+    if not fact:
+        return PaidAgain()
+    requests, usd, unknown = fact.split()
+    return PaidAgain(int(requests), float(usd), int(unknown))
+
+
 class BatchStore:
     """The file. Its methods may be called from any thread, one after the other."""
 
@@ -273,13 +303,15 @@ class BatchStore:
                 ).fetchone()
                 if row is None:
                     unknown += 1
-                elif row[0] == "sent":
+                    continue
+                state, body, name, used = row
+                if state == "sent":
                     outcome = (line.kind, line.body, line.name[:200], line.message[:2000], line.id)
                     connection.execute(_OUTCOME, outcome)
                     fresh += 1
-                elif _differs(row, line, is_same):
+                elif _differs(state, body, name, line, is_same):
                     differing += 1
-                    if not row[3]:
+                    if not used:
                         outcome = ("contradiction", None, "contradiction", CONTRADICTION, line.id)
                         connection.execute(_OUTCOME, outcome)
             if differing:
@@ -332,13 +364,11 @@ class BatchStore:
         """Count the requests of a job that have no outcome among those that may be paid for twice."""
         query = "SELECT count(*), coalesce(sum(held_usd), 0.0), coalesce(sum(held_usd = 0), 0) FROM requests "
         [sums] = self._file.ask(f"{query} WHERE batch = ? AND state = 'sent'", number)
-        recorded_sums = self.read_paid_again()
-        self.keep_fact(PAID_AGAIN, " ".join(repr(old + new) for old, new in zip(recorded_sums, sums, strict=True)))
+        self.keep_fact(PAID_AGAIN, self.read_paid_again().add(PaidAgain(*sums)).write())
 
-    def read_paid_again(self) -> tuple[int, float, int]:
-        """Read how many requests may be paid for twice, the dollars at most, and for how many they are unknown."""
-        number, usd, unknown = (self.find_fact(PAID_AGAIN) or "0 0.0 0").split()
-        return int(number), float(usd), int(unknown)
+    def read_paid_again(self) -> PaidAgain:
+        """Read how many requests may be paid for twice, and for how much."""
+        return read_paid_again(self.find_fact(PAID_AGAIN))
 
     def count_tokens(self, model: str) -> int:
         """The tokens that a model's jobs have queued at the provider."""
@@ -371,9 +401,10 @@ class BatchStore:
             connection.execute("UPDATE requests SET body = NULL WHERE used = 1")
 
 
-def _differs(row: Sequence[Any], line: ResultLine, is_same: Callable[[bytes, bytes], bool]) -> bool:
-    """Return whether a line says something else than the one that is kept; of two errors, the first counts."""
-    state, body, name, _ = row
+def _differs(
+    state: str, body: bytes | None, name: str, line: ResultLine, is_same: Callable[[bytes, bytes], bool]
+) -> bool:
+    """Return whether a line says something else than what is kept of it; of two errors, the first counts."""
     if "reply" not in (state, line.kind):
         return False
     if state != line.kind:

@@ -1,4 +1,7 @@
-"""An estimate of a run's calls and cost: each request is made, counted, priced by its size, and sent to nobody."""
+"""An estimate of a run's calls and cost: each request is made, counted, priced by its size, and sent to nobody.
+
+What an earlier run used is read in ``recorded_usage.py``; prices are found in ``models/price.py``.
+"""
 
 from __future__ import annotations
 
@@ -268,17 +271,17 @@ class _Seat:
         sums.constant += calls * first
         at_once = self.calls * checked
         if self.live is not None:
-            usd = self._cost(self.live, tokens, output)
+            usd = self._price_request(self.live, tokens, output)
             sums.live += calls * usd
-            sums.least += self.share.least * times * self._cost(self.live, tokens * low, output * least)
-            sums.most += self.share.most * times * self._cost(self.live, tokens * high, output * most)
+            sums.least += self.share.least * times * self._price_request(self.live, tokens * low, output * least)
+            sums.most += self.share.most * times * self._price_request(self.live, tokens * high, output * most)
             cached_tokens = first if first >= CACHED_FROM else 0.0
             sums.cached += calls * self.live.cost_of(_make_usage(tokens, output, cached=cached_tokens))
             sums.batch += at_once * usd
         if self.batch is not None:
-            sums.batch += (calls - at_once) * self._cost(self.batch, tokens, output)
+            sums.batch += (calls - at_once) * self._price_request(self.batch, tokens, output)
 
-    def _cost(self, price: Price, tokens: float, output: float) -> float:
+    def _price_request(self, price: Price, tokens: float, output: float) -> float:
         """Price a request, with as much in the provider's prompt cache as was recorded; without a record, nothing."""
         cached = written = 0.0
         if self.usage is not None:
@@ -288,9 +291,10 @@ class _Seat:
     def conclude(self, key: SeatKey, judgements: int) -> SeatEstimate:
         """Make the estimate of this seat from what was counted."""
         sums, has_price = self.sums, self.live is not None
+        model, seat = key
         return SeatEstimate(
-            model=key[0],
-            seat=key[1],
+            model=model,
+            seat=seat,
             share=sums.calls / judgements if judgements else self.calls,
             share_basis=self.share_basis,
             calls=sums.calls,
@@ -336,7 +340,7 @@ class _Tally:
         """Make the stand-in for a model; its seat is in the estimate even if it is never asked."""
         if find_function(model) is None:
             self._find_seat(model, number)
-        return MeteredModel(model, self._meter, seat=number)
+        return MeteredModel(model, self._count_request, seat=number)
 
     async def add(self, assignment: Assignment, case: Case, repeat: int) -> None:
         """Count the requests about a case."""
@@ -369,7 +373,7 @@ class _Tally:
             made_on=datetime.now(UTC).date().isoformat(),
         )
 
-    def _meter(self, model: Model, number: int, request: Request) -> None:
+    def _count_request(self, model: Model, number: int, request: Request) -> None:
         self._is_asked = True
         times, checked = self._now
         seat = self._find_seat(model, number)

@@ -31,5 +31,5 @@ class MeteredModel(WrapperModel):
     def check(self) -> None:
         """Find nothing wrong: an estimate needs no key, and nobody is asked."""
 
-    def _again(self, model: Model) -> Self:
+    def _make_around(self, model: Model) -> Self:
         return type(self)(model, self._meter, seat=self.seat)

@@ -128,7 +128,7 @@ class RayDriver:
         self.winding = self.stopping = True
         self._answer_awaiting("wind down")
         self._answer_awaiting("stop")
-        self._finish()
+        self._end_waiting()
 
     def fail(self, error: BaseException) -> None:
         """End the run with an error; what is under way is finished."""
@@ -152,15 +152,15 @@ class RayDriver:
         for other, actor in self._actors.items():
             if other != sender and other.partition("/")[0] == name:
                 _log.warning("an actor of Ray was lost, and was begun again")
-                self._forget(actor)
+                self._forget_actor(actor)
         self._actors.setdefault(sender, _ActorState())
-        self._reply(ticket, (self.task, find_versions(), list_module_paths(), find_skipped_path()))
+        self._queue_answer(ticket, (self.task, find_versions(), list_module_paths(), find_skipped_path()))
 
     def _handle_secret(self, ticket: int, _sender: str) -> None:
-        self._reply(ticket, self._secret)
+        self._queue_answer(ticket, self._secret)
 
     def _handle_unfit(self, ticket: int, sender: str, reason: str) -> None:
-        self._reply(ticket, None)
+        self._queue_answer(ticket, None)
         self._actors.setdefault(sender, _ActorState()).idle = True
         self.fail(UsageError(f"an actor of Ray cannot judge: {clean(reason, keep_lines=False)}"))
 
@@ -173,7 +173,7 @@ class RayDriver:
             again = state == _CLAIMED
             self._states[number] = _CLAIMED
             todo[number] = self._find_replies(number) if self._resumed or again else {}
-        self._reply(ticket, todo)
+        self._queue_answer(ticket, todo)
 
     def _handle_keep(
         self,
@@ -198,7 +198,7 @@ class RayDriver:
                 self._states[number] = _WRITING
                 self._keep_result(number, result)
         if not report.left:
-            self._reply(ticket, None)
+            self._queue_answer(ticket, None)
 
     def _handle_await(self, ticket: int, _sender: str, signal: str) -> None:
         self._awaiting[signal].append(ticket)
@@ -206,7 +206,7 @@ class RayDriver:
             self._answer_awaiting(signal)
 
     def _handle_idle(self, ticket: int, sender: str) -> None:
-        self._reply(ticket, None)
+        self._queue_answer(ticket, None)
         if sender in self._actors:
             self._actors[sender].idle = True
         self._end_if_idle()
@@ -217,7 +217,7 @@ class RayDriver:
             self._reply_held(ticket, actor.held[number], None)
         elif self.budget is not None:
             # A bare task: it waits for room in the budget, until it is given or the actor gives up.
-            actor.asking[number] = asyncio.ensure_future(self._reserve(ticket, actor, number, usd, self.budget))
+            actor.asking[number] = asyncio.ensure_future(self._reserve_dollars(ticket, actor, number, usd, self.budget))
 
     # ---------------------------------------------------------------- results
 
@@ -238,19 +238,19 @@ class RayDriver:
             self.done.append(outcome)
             self._forget_block_of(number)
             if not self._left:
-                self._finish()
+                self._end_waiting()
         for report in self._unanswered.pop(number, ()):
             report.left -= 1
             if not report.left:
-                self._acknowledge(report.ticket)
+                self._acknowledge_report(report.ticket)
         self.news.set()
 
-    def _acknowledge(self, ticket: int) -> None:
+    def _acknowledge_report(self, ticket: int) -> None:
         # Whoever takes the items may be slow; then the actors wait, and do not pile them up here.
         if len(self.done) >= AHEAD:
             self._held_back.append((ticket, pack(None)))
         else:
-            self._reply(ticket, None)
+            self._queue_answer(ticket, None)
             self._send_answers()
 
     def _find_unit(self, number: int) -> Unit:
@@ -277,7 +277,7 @@ class RayDriver:
 
     # ---------------------------------------------------------------- the budget
 
-    async def _reserve(self, ticket: int, actor: _ActorState, number: int, usd: float, budget: Budget) -> None:
+    async def _reserve_dollars(self, ticket: int, actor: _ActorState, number: int, usd: float, budget: Budget) -> None:
         try:
             reservation = await budget.reserve(usd)
         except ReplyError as error:
@@ -294,7 +294,7 @@ class RayDriver:
 
     def _reply_held(self, ticket: int, reservation: Reservation | None, refused: str | None) -> None:
         spent = 0.0 if self.budget is None else self.budget.spent
-        self._reply(ticket, (refused, 0 if reservation is None else reservation.parts, spent))
+        self._queue_answer(ticket, (refused, 0 if reservation is None else reservation.parts, spent))
 
     def _charge_call(self, sender: str, number: int, usd: float | None) -> None:
         actor = self._actors.get(sender)
@@ -306,7 +306,7 @@ class RayDriver:
         if reservation is not None:
             self.budget.charge(reservation, usd)
 
-    def _forget(self, actor: _ActorState) -> None:
+    def _forget_actor(self, actor: _ActorState) -> None:
         for asking in actor.asking.values():
             asking.cancel()
         for reservation in actor.held.values():
@@ -318,12 +318,12 @@ class RayDriver:
 
     # ---------------------------------------------------------------- answers
 
-    def _reply(self, ticket: int, answer: object) -> None:
+    def _queue_answer(self, ticket: int, answer: object) -> None:
         self._answers.append((ticket, pack(answer)))
 
     def _answer_awaiting(self, signal: str) -> None:
         for ticket in self._awaiting[signal]:
-            self._reply(ticket, None)
+            self._queue_answer(ticket, None)
         self._awaiting[signal].clear()
         self._send_answers()
 
@@ -334,8 +334,8 @@ class RayDriver:
 
     def _end_if_idle(self) -> None:
         if self.winding and all(actor.idle for actor in self._actors.values()):
-            self._finish()
+            self._end_waiting()
 
-    def _finish(self) -> None:
+    def _end_waiting(self) -> None:
         if not self.over.done():
             self.over.set_result(None)

@@ -48,7 +48,7 @@ class RayExecutor:
         self._error: BaseException | None = None
         self._ended = False
         # A bare task: ``stop`` waits for it, and it ends by itself when all is judged.
-        self._main = asyncio.get_running_loop().create_task(self._work())
+        self._main = asyncio.get_running_loop().create_task(self._connect_and_judge())
 
     async def open(self) -> None:
         """Do nothing: Ray is connected to in the background."""
@@ -92,7 +92,7 @@ class RayExecutor:
         """Return nothing: no file is open."""
         return {}
 
-    async def _work(self) -> None:
+    async def _connect_and_judge(self) -> None:
         """Connect to Ray, judge all units, and close the connection, whatever happens."""
         try:
             # In threads: connecting takes seconds, and Ray leaves signals alone there.
@@ -136,11 +136,11 @@ class RayExecutor:
         judging = asyncio.ensure_future(asyncio.to_thread(_judge_blocks, ray, self._driver, relay, actors))
         try:
             await asyncio.wait({answering, judging, self._driver.over}, return_when=asyncio.FIRST_COMPLETED)
-            await self._end(judging)
+            await self._end_judging(judging)
         finally:
             await stop_tasks([answering])
 
-    async def _end(self, judging: asyncio.Future[None]) -> None:
+    async def _end_judging(self, judging: asyncio.Future[None]) -> None:
         """See to it that nobody is asked any more, and say why the run ended."""
         driver = self._driver
         # By now all is judged, or there is a reason why the rest is not.

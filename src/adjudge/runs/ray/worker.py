@@ -48,14 +48,14 @@ class RayWorker:
         """Judge the cases of a block; its numbers, once everything of them is kept."""
         if self._opening is None:
             # A bare task: every block of this actor waits for it, and none may cancel it for the others.
-            self._opening = asyncio.ensure_future(self._open())
+            self._opening = asyncio.ensure_future(self._open_session())
         session = await asyncio.shield(self._opening)
         numbers = block.column("number").to_pylist()
         if session is not None:
             await session.judge(dict(zip(numbers, block.column("unit").to_pylist(), strict=True)))
         return block.select(["number"])
 
-    async def _open(self) -> ActorSession | None:
+    async def _open_session(self) -> ActorSession | None:
         """Open the session of this actor; ``None`` where it cannot work, which is reported to the driver."""
         ray = importlib.import_module("ray")
         # An actor that Ray began again is the same actor, and has lost all that it knew.
@@ -71,7 +71,10 @@ class RayWorker:
 
 
 async def _begin_session(client: RelayClient) -> ActorSession:
-    """Begin the session of an actor: check its versions, find the modules, and unpack its task."""
+    """Begin the session of an actor: check its versions, find the modules, and unpack its task.
+
+    Raises ``UsageError``.
+    """
     packed, versions, places, left_out = await client.ask("begin")
     own_versions = find_versions()
     if own_versions != versions:
@@ -160,8 +163,8 @@ class ActorSession:
 
     def start(self) -> None:
         """Take up work, and listen for its end."""
-        self._pool = Pool(self._read(), self._judge, self._layers.limit)
-        for work in (self._drain(self._pool), self._listen()):
+        self._pool = Pool(self._read_queue(), self._judge_entry, self._layers.limit)
+        for work in (self._drain_pool(self._pool), self._listen_for_end()):
             # A bare task: they work for all blocks of this actor, and end with the run or with the process.
             self._tasks.add(asyncio.create_task(work))
 
@@ -190,12 +193,12 @@ class ActorSession:
     def keep_reply(self, key: str, body: bytes) -> None:
         """Have a reply kept; it is in the run's file before the result is."""
         self._report.replies.append((key, body))
-        self._send()
+        self._begin_sending()
 
     def report_cost(self, number: int, usd: float | None) -> None:
         """Report the cost of a call for which dollars were held."""
         self._report.settled.append((number, usd))
-        self._send()
+        self._begin_sending()
 
     # ---------------------------------------------------------------- inside
 
@@ -209,11 +212,11 @@ class ActorSession:
         self._queue.put_nowait(entry)
         return entry
 
-    async def _read(self) -> AsyncGenerator[_Entry, None]:
+    async def _read_queue(self) -> AsyncGenerator[_Entry, None]:
         while True:
             yield await self._queue.get()
 
-    async def _judge(self, entry: _Entry, finish: Finish[int]) -> None:
+    async def _judge_entry(self, entry: _Entry, finish: Finish[int]) -> None:
         entry.begun = True
         unit = entry.unit
         call = replace(self._layers.make_call(anew=unit.anew), secret=self._secret)
@@ -224,14 +227,14 @@ class ActorSession:
             raise
         self._report.results.append((entry.number, result))
         self._waiting.append((entry, finish))
-        self._send()
+        self._begin_sending()
 
-    async def _drain(self, pool: Pool[_Entry, int]) -> None:
+    async def _drain_pool(self, pool: Pool[_Entry, int]) -> None:
         with suppress(Exception):  # the driver has ended it, or has gone
             while await pool.take():
                 pass
 
-    def _send(self) -> None:
+    def _begin_sending(self) -> None:
         """Send what there is, unless something is on its way: then it goes together with what comes until then."""
         if self._sending is None or self._sending.done():
             # A bare task: each result waits for it.
@@ -245,26 +248,26 @@ class ActorSession:
             try:
                 await self._client.ask("keep", report.settled, report.replies, report.results)
             except Exception:  # noqa: BLE001 - the driver has gone
-                self._stop()
+                self._stop_judging()
                 return
             for entry, finish in waiting:
-                self._finish(entry)
+                self._finish_entry(entry)
                 finish(entry.number)
 
-    def _finish(self, entry: _Entry) -> None:
+    def _finish_entry(self, entry: _Entry) -> None:
         for place in entry.replies:
             self._known.pop(place, None)
         self._entries.pop(entry.number, None)
         if not entry.kept.done():
             entry.kept.set_result(None)
 
-    async def _listen(self) -> None:
+    async def _listen_for_end(self) -> None:
         """Wait for the order to begin nothing more, then to stop. A driver that is gone means to stop."""
         with suppress(Exception):  # as above
             await self._client.ask("await", "wind down")
             self._wind_down()
             await self._client.ask("await", "stop")
-        self._stop()
+        self._stop_judging()
 
     def _wind_down(self) -> None:
         self._stopping = True
@@ -283,16 +286,16 @@ class ActorSession:
         """End the waiting for units that have not begun."""
         for entry in list(self._entries.values()):
             if not entry.begun:
-                self._finish(entry)
+                self._finish_entry(entry)
 
-    def _stop(self) -> None:
+    def _stop_judging(self) -> None:
         """Ask no judge any more: cancel what is under way, and end the waiting for it."""
         self._stopping = True
         if self._pool is not None:
             # A bare task: nobody waits; the process ends after it.
             self._tasks.add(asyncio.create_task(self._pool.stop()))
         for entry in list(self._entries.values()):
-            self._finish(entry)
+            self._finish_entry(entry)
 
 
 class BudgetShare(Budget):
@@ -319,12 +322,12 @@ class BudgetShare(Budget):
         self.dearest = max(self.dearest or 0.0, usd)
         self._number += 1
         number = self._number
-        refused, parts, self._gone = await self._ask(number, usd)
+        refused, parts, self._gone = await self._reserve_at_driver(number, usd)
         if refused is not None:
             raise ReplyError("budget", refused)
         return _NumberedReservation(parts, number)
 
-    async def _ask(self, number: int, usd: float) -> tuple[str | None, int, float]:
+    async def _reserve_at_driver(self, number: int, usd: float) -> tuple[str | None, int, float]:
         try:
             return await self._client.ask("reserve", number, usd)
         except BaseException:  # nothing was asked: a judge whose time is over waits no more

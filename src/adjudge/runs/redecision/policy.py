@@ -119,7 +119,7 @@ def list_leaves(judge: Any) -> list[Judge]:
 
 
 def change_judge(judge: Any, policy: RedecisionPolicy) -> Any:
-    """Change a judge's strategy, or leave out some of its seats."""
+    """Change a judge's strategy, or leave out some of its seats. Raises ``UsageError``."""
     chain_options = {*_OF_STRATEGIES, "strategy", "fail_open"}
     options: dict[str, Any] = {name: value for name, value in policy.changes.items() if name in chain_options}
     if not options and policy.judges is None:
@@ -171,7 +171,8 @@ def _make_reading(question: Mapping[str, Any], rubric: Mapping[str, Any] | None,
             "the run asked for no result_format, so its replies have none; leave it out", argument="result_format"
         )
     # Without a result format, each case brought its own.
-    if result_format and rubric is None and (policy.rubric is not None or policy.threshold is not None):
+    changes_weights = policy.rubric is not None or policy.threshold is not None
+    if result_format and rubric is None and changes_weights:
         raise UsageError("the run asked by no rubric, so there are no scores that another one could weigh")
     new_rubric = load_rubric(policy.rubric) if policy.rubric is not None else None
     if new_rubric is None and rubric is not None:

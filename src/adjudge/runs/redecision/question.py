@@ -57,7 +57,9 @@ class Reading:
         rule_results = result.rule_results[:number]
         criterion_results = {rule_result.name: rule_result for rule_result in result.rule_results[number:]}
         reference = self.reference if item.case.reference is None else item.case.reference
-        question = await self._prepare(open_inline(item.case.content), reference, rule_results, criterion_results)
+        question = await self._prepare_question(
+            open_inline(item.case.content), reference, rule_results, criterion_results
+        )
         return replace(
             question,
             digest=result.question or "",
@@ -81,10 +83,10 @@ class Reading:
             for criterion in criteria
             if criterion.rule is not None
         }
-        question = run_sync(self._prepare("-", None, (), results, anew=False))
+        question = run_sync(self._prepare_question("-", None, (), results, anew=False))
         judge._style.check(self.widen(question))  # noqa: SLF001
 
-    async def _prepare(
+    async def _prepare_question(
         self,
         content: Any,
         reference: Any,

@@ -197,7 +197,7 @@ class _RunRedecision:
             self._write_all(out, command)
         return Redecision(
             run=self.run.id,
-            policy=self._describe()["policy"],
+            policy=self._describe_run()["policy"],
             items=sum(self._before.values()),
             before=dict(self._before),
             after=dict(self._after),
@@ -211,7 +211,7 @@ class _RunRedecision:
 
     def _write_all(self, out: Path, command: Sequence[str] | None) -> None:
 
-        redecided = RedecidedRun(self.run, out, self._describe(), command)
+        redecided = RedecidedRun(self.run, out, self._describe_run(), command)
         redecided.begin()
         whole = False
         try:
@@ -230,12 +230,15 @@ class _RunRedecision:
     async def _redecide_page(self, page: Sequence[RunItem], redecided: RedecidedRun | None) -> None:
         replayed_items = [(item, await self._redecide_item(item)) for item in page]
         for item, replayed in replayed_items:
-            self._count(item, replayed)
+            self._count_judgement(item, replayed)
         if redecided is not None:
             await redecided.keep([replace(item, result=replayed.result) for item, replayed in replayed_items])
 
     async def _redecide_item(self, item: RunItem) -> ReplayedResult:
-        """Decide one judgement again; what cannot be known is said in ``unknown`` of what is returned."""
+        """Decide one judgement again; what cannot be known is said in ``unknown`` of what is returned.
+
+        Raises ``UsageError``.
+        """
         result = item.result
         if not isinstance(result, JudgeResult):
             raise UsageError("this run compared pairs, which no threshold decides; redecide a run of single cases")
@@ -295,7 +298,7 @@ class _RunRedecision:
         over = self._now.over_thresholds or self._now.over_rubrics
         return self.policy.threshold is not None and case.threshold is not None and not over
 
-    def _count(self, item: RunItem, replayed: ReplayedResult) -> None:
+    def _count_judgement(self, item: RunItem, replayed: ReplayedResult) -> None:
         """Count a judgement before and after, and list it if its outcome changed."""
         self._kept_own += self._keeps_own(item.case)
         old_result, new_result = item.result, replayed.result
@@ -321,7 +324,7 @@ class _RunRedecision:
                 )
             )
 
-    def _describe(self) -> dict[str, Any]:
+    def _describe_run(self) -> dict[str, Any]:
         """Describe the redecided run for its manifest."""
         rubric = self.reading.rubric.to_dict() if self.reading.rubric is not None else None
         judge = describe_judge(self.judge)
@@ -375,7 +378,10 @@ class RedecidedRun:
         self._store = RunStore(folder)
 
     def begin(self) -> None:
-        """Make the folder, and copy the replies: with them it can be gone on with, asking for what is missing."""
+        """Make the folder, and copy the replies: with them it can be gone on with, asking for what is missing.
+
+        Raises ``UsageError``.
+        """
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:

@@ -255,17 +255,13 @@ async def replay_chain(chain: JudgeChain, question: Question, replayed: Sequence
     unknown = [seat_answer for seat_answer in replayed if seat_answer.unknown]
     verdict: Verdict | None
     run, verdict = await _ask_chain(chain, question, replayed, "undecided")
-    if (
-        unknown
-        and len(
-            {
-                (await _ask_chain(chain, question, replayed, assumed_outcome))[1].outcome
-                for assumed_outcome in _DECISIONS
-            }
-        )
-        > 1
-    ):
-        verdict = None  # it depends on what nobody heard
+    if unknown:
+        outcomes: set[Outcome] = set()
+        for assumed in _DECISIONS:
+            _, assumed_verdict = await _ask_chain(chain, question, replayed, assumed)
+            outcomes.add(assumed_verdict.outcome)
+        if len(outcomes) > 1:
+            verdict = None  # it depends on what nobody heard
     if verdict is not None and verdict.outcome == "undecided" and chain.fail_open and hidden:
         verdict = None  # one of those that nobody heard may have said no
     everybody = verdict is None or chain.strategy in COUNTING or not chain.stop_early
