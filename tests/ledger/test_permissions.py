@@ -35,7 +35,7 @@ def test_a_ledger_of_another_account_says_that_it_is_one():
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "adjudge.db")
         ledger = Ledger(place)
-        asyncio.run(ledger.append({"n": 1}, kind="event"))
+        asyncio.run(ledger.append({"n": 1}, kind="run"))
         Path(folder).chmod(0o755)
         for mode, told in ((0o755, "its mode is 0600"), (0o700, "its folder may not be entered")):
             Path(folder).chmod(mode)

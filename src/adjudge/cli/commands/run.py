@@ -221,7 +221,7 @@ def check_retry(retry: list[str] | None, *, resume: bool) -> None:
 
 
 _BROKEN = "broken"
-"""What ``--retry`` takes for all of ``_BREAKS``."""
+"""The word of ``--retry`` for all of ``_BREAKS``."""
 
 _BREAKS = ("refused", "truncated", "off_scale", "missing_criterion", "unparseable", "error", "timeout", "cancelled")
 """The reasons by which a judge breaks. Others are answers: judges that differ or are unsure, content that attacks."""
