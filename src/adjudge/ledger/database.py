@@ -286,7 +286,8 @@ class Database:
             raise UsageError(f"there is no ledger at {self.name}; the first append makes one") from None
         except (OSError, ValueError) as error:  # SQLite would wait for whoever writes to a pipe
             reason = getattr(error, "strerror", None) or "no file has this name"
-            raise UsageError(f"the ledger {self.name} cannot be read: {reason}; name another file") from None
+            remedy = _SHARE if isinstance(error, PermissionError) else "name another file"
+            raise UsageError(f"the ledger {self.name} cannot be read: {reason}; {remedy}") from None
 
     def create_file(self) -> None:
         """Begin the file of a ledger in SQLite, unless it is there.
@@ -336,16 +337,14 @@ class Database:
 
     def _describe_refusal(self) -> str:
         """Describe why this account may not use a ledger's file, of which SQLite says only that it cannot open it."""
-        if self.file is None or os.access(self.file, os.R_OK | os.W_OK):
+        effective = os.access in os.supports_effective_ids  # else the account that began this program is asked about
+        if self.file is None or os.access(self.file, os.R_OK | os.W_OK, effective_ids=effective):
             return ""
         try:
-            mode = f"{stat.S_IMODE(os.stat(self.file).st_mode):04o}"  # noqa: PTH116 - as in use_file
-        except PermissionError:
-            mode = "unknown, because its folder may not be entered"
+            mode = stat.S_IMODE(os.stat(self.file).st_mode)  # noqa: PTH116 - as in use_file
         except OSError:  # it is not there
             return ""
-        remedy = "share the file and its folder with a group, or ask through adjudge serve"
-        return f"; this account may not read and write it (its mode is {mode}): {remedy}"
+        return f"; this account may not read and write it (its mode is {mode:04o}): {_SHARE}"
 
     @contextmanager
     def _use_engine(self) -> Iterator[Engine]:
@@ -412,6 +411,9 @@ class Database:
 class DamagedError(LedgerError):
     """A store that is no database, or no text, any more."""
 
+
+_SHARE = "share the file and its folder with a group, or ask through adjudge serve"
+"""What to do where this account may not use a ledger's file."""
 
 _DAMAGE = ("malformed", "not a database", "decode to UTF-8", "invalid byte sequence")
 
