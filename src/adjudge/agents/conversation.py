@@ -223,16 +223,19 @@ def _list_beside(value: Any, shown: _Shown) -> Iterator[tuple[str, str]]:
     """Yield the path and the text of each part of messages that no step shows, in order."""
     waiting: list[tuple[int, str, str, Any]] = [(0, "", "", value)]
     while waiting:
-        depth, path, name, part = waiting.pop()
+        depth, path, known_as, part = waiting.pop()
         is_holder = bool(part) and isinstance(part, dict | list)
-        # Below a name that nobody knows all is listed: the name is a text too, and its place is what shows it.
-        if name in _READ and (depth <= _DEEPEST or not is_holder) and shown.holds(name, part):
+        may_be_shown = known_as in _READ and (depth <= _DEEPEST or not is_holder)
+        if may_be_shown and shown.holds(known_as, part):
             continue
         if is_holder and isinstance(part, dict):
-            names = [(key, key if name in _READ else name) for key in part]
-            waiting += [(depth + 1, extend_path(path, key), read, part[key]) for key, read in reversed(names)]
+            # Below a member that is not known every text is listed: what is in it keeps the unknown name, so that no
+            # step can be taken to show it.
+            inner = [(key, key if known_as in _READ else known_as) for key in part]
+            waiting += [(depth + 1, extend_path(path, key), name, part[key]) for key, name in reversed(inner)]
         elif is_holder:
-            waiting += [(depth + 1, f"{path}[{place}]", name, part[place]) for place in range(len(part) - 1, -1, -1)]
+            places = reversed(range(len(part)))
+            waiting += [(depth + 1, f"{path}[{place}]", known_as, part[place]) for place in places]
         else:
             yield path, _write_text(part)
 

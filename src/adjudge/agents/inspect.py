@@ -136,17 +136,17 @@ class _Reader:
 
     def _list_input(self, event: dict[str, Any]) -> list[dict[str, Any]]:
         """List what a model was sent: inline, or as ranges of the messages that all events share."""
-        shared = self.sample.get("events_data")
-        shared = shared.get("messages") if isinstance(shared, dict) else None
-        shared = shared if isinstance(shared, list) else []
+        events_data = self.sample.get("events_data")
+        all_messages = events_data.get("messages") if isinstance(events_data, dict) else None
+        shared = all_messages if isinstance(all_messages, list) else []
         inline, ranges = event.get("input"), event.get("input_refs")
         messages: list[Any] = list(inline) if isinstance(inline, list) else []
         for span in ranges if isinstance(ranges, list) else []:
-            bounds = span if isinstance(span, list) and len(span) == 2 else [0, -1]
-            if not all(type(bound) is int for bound in bounds) or not 0 <= bounds[0] <= bounds[1] <= len(shared):
+            part = _read_range(span, len(shared))
+            if part is None:
                 self.transcript.report("the messages of a request are not in the log")
-                continue
-            messages += shared[bounds[0] : bounds[1]]
+            else:
+                messages += shared[part]
         if not messages:
             self.transcript.report("the messages of a request are not in the log")
         return [message for message in messages if isinstance(message, dict)]
@@ -255,3 +255,11 @@ class _Reader:
         if self._attached > MOST_BYTES:
             raise UsageError(f"the run comes to more than {MOST_BYTES:,} characters", argument="source")
         return text
+
+
+def _read_range(span: Any, most: int) -> slice | None:
+    """Read a range of places in a list of so many; ``None`` for anything else."""
+    if not isinstance(span, list) or len(span) != 2 or not all(type(bound) is int for bound in span):
+        return None
+    first, end = span
+    return slice(first, end) if 0 <= first <= end <= most else None

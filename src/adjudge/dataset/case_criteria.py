@@ -69,10 +69,13 @@ class CaseCriteria:
             for name in (key, f"{key}.json") if self.table else (key,):
                 if name not in rest or name in used:
                     continue
-                if rest[name] is None or (self.table and rest[name] == ""):
-                    if self.members:
-                        rest.pop(name)
-                elif not self.members or (key == "criteria" and self.criteria_field is not None):
+                is_empty = rest[name] is None or (self.table and rest[name] == "")
+                is_ignored = not self.members or (key == "criteria" and self.criteria_field is not None)
+                if is_empty and self.members:
+                    rest.pop(name)
+                elif is_empty:
+                    continue
+                elif is_ignored:
                     ignored.append(name)
                 elif criteria.get(key) is not None:
                     raise UsageError(f"{key!r} is given twice, by two columns; keep one")

@@ -1,4 +1,8 @@
-"""The fields of a row, each with the part of a case that it is."""
+"""The fields of a row, each with the part of a case that it is.
+
+The names that are a content without being named are ``CONTENT_NAMES`` of ``models/function_signature.py``, which also
+make a function a judge.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 The ledger's metadata are what tells which contents are meant. While its entries are there, everything that hangs on
 them is found again.
 
-What an entry, a request or a case has to say to be meant is decided in ``choice.py`` (``Choice``).
+What an entry, a request or a case has to say to be meant is decided in ``choice.py`` (``Choice``), and which places are
+searched where none is named, in ``config/forget.py``.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from adjudge.guards.approval.listed import OPEN
 from adjudge.guards.approval.store import ApprovalTransaction, erase_request, load
 from adjudge.guards.approval.tables import APPROVALS, APPROVERS, PENDING, PENDING_VOTES, REQUEST_COLUMNS, VOTES
 from adjudge.guards.approval.tables import make_tables as make_approval_tables
-from adjudge.guards.tool_guard.trust import REFUSALS_ERASED
+from adjudge.guards.tool_guard.run_trust import REFUSALS_ERASED
 from adjudge.ledger.columns import CALL_UNCHECKED, ENTRY_COLUMNS, ENTRY_NAMES, derive, make_column_tables
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.search_index import SEARCH_TEXTS

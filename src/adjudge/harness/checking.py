@@ -62,8 +62,10 @@ class CallGuard:
         if not self.observes:
             return False
         for call in calls:
-            for screen in self.enforced if call is not None and isinstance(call.arguments, Mapping) else ():
-                if not (await screen.screen_call(call, call.arguments)).allowed:  # type: ignore[arg-type]
+            if call is None or not isinstance(call.arguments, Mapping):
+                continue  # no screen can read it, and a guard that observes refuses what its screens refuse alone
+            for screen in self.enforced:
+                if not (await screen.screen_call(call, call.arguments)).allowed:
                     return False
         return True
 

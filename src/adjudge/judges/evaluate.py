@@ -3,7 +3,7 @@
 ``evaluate``, its sync door and ``evaluate_many`` are written once, over ``ask``.
 
 What the scores of a reply come to is decided in ``question/score.py`` (``decide``), and what failed rules come to, in
-``decide_by_rules``.
+``decide_by_rules``. Whether an unreadable reply is asked for again is decided in ``judge.py`` (``_REASKED``).
 """
 
 from __future__ import annotations

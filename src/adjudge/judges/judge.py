@@ -1,7 +1,7 @@
 """One model as a judge: question, request, reply, reading, result, in five visible steps.
 
 A ``Judge`` holds configuration only. Whatever is about one call is in the result, so one judge answers any number of
-questions at once.
+questions at once. A reply that cannot be read for one of the reasons in ``_REASKED`` is asked for again.
 
 How a reply is read is in ``question/reply.py``, and what its scores come to, passed or failed, in
 ``question/score.py``.

@@ -2,7 +2,8 @@
 
 ``reply.py`` begins with what the provider says of a reply; its text is read here and in the named readers. Nothing is
 repaired and nothing is rescued: a reply that almost parses is undecided, because the author of the content may have
-made the judge write it.
+made the judge write it. Whether quotations stand in the content, and whether flags fit the scores, is decided in
+``score.py``.
 Every function here takes time linear in the length of its input.
 """
 

@@ -1,7 +1,8 @@
-"""Arithmetic from a reply to an outcome: all arithmetic lives here, none of it in a model.
+"""From a reply that was read to an outcome: the arithmetic, and whether quotations stand in the content.
 
-Code decides. Where scores were asked for, a flag in the reply that is more generous than the scores is ignored, and
-one that is stricter makes the result undecided: the judge contradicts itself, and neither half is to be trusted.
+Code decides, and no model computes. Where scores were asked for, a flag in the reply that is more generous than the
+scores is ignored, and one that is stricter makes the result undecided: the judge contradicts itself, and neither half
+is to be trusted.
 """
 
 from __future__ import annotations

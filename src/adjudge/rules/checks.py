@@ -26,7 +26,14 @@ from adjudge.hooks import logger
 from adjudge.result import RuleResult
 from adjudge.rules.document import fold, read_value
 from adjudge.rules.json_objects import list_objects
-from adjudge.rules.values import Place, describe_place, has_more, join_halves, list_proofs, list_readings
+from adjudge.rules.values import (
+    Place,
+    describe_place,
+    join_halves,
+    list_readings,
+    list_unambiguous_texts,
+    may_hide_texts,
+)
 
 Check = Callable[[Any], RuleResult]
 
@@ -58,16 +65,16 @@ def make_contains(
 ) -> Check:
     """Make a check that all of the texts are in the content (with ``any`` one is enough)."""
     texts = _read_texts("contains", text)
-    one, plain = check_flag("any", any), check_flag("as_written", as_written)
-    fold = _choose_fold(ignore_case, plain=plain)
+    any_suffices, is_plain = check_flag("any", any), check_flag("as_written", as_written)
+    fold = _choose_fold(ignore_case, plain=is_plain)
 
     def check(content: Any) -> RuleResult:
         searched = _text_of(content)
         missing = _find_missing(searched, texts, fold)
-        if missing and not plain and has_more(searched):
-            for _, value in list_proofs(searched):
+        if missing and not is_plain and may_hide_texts(searched):  # a text can stand in JSON, with escapes
+            for _, value in list_unambiguous_texts(searched):
                 missing = _find_missing(value, missing, fold)
-        passed = len(missing) < len(texts) if one else not missing
+        passed = len(missing) < len(texts) if any_suffices else not missing
         present = [needle for needle in texts if needle not in missing]
         return (
             _make_pass(f"contains {_list_texts(present)}")
@@ -107,7 +114,7 @@ def make_not_contains(
 def _list_readings_of(text: str, *, as_written: bool) -> Iterator[tuple[Place, str]]:
     """Yield the text as it is, and what else somebody could read in it."""
     yield None, text
-    if not as_written and has_more(text):
+    if not as_written and may_hide_texts(text):
         yield from list_readings(text)
 
 
@@ -146,8 +153,8 @@ def _list_searched(text: str, *, unwanted: bool, anchored: bool) -> Iterable[tup
     for in every value too.
     """
     if unwanted:
-        return list_readings(text) if anchored or has_more(text) else ()
-    return list_proofs(text) if has_more(text) and not anchored else ()
+        return list_readings(text) if anchored or may_hide_texts(text) else ()
+    return list_unambiguous_texts(text) if may_hide_texts(text) and not anchored else ()
 
 
 def is_anchored(pattern: str) -> bool:

@@ -131,7 +131,7 @@ def list_values(text: str, *, strict: bool = False) -> list[Value] | None:
 def list_readings(text: str) -> Iterator[tuple[Place, str]]:
     """Yield every text that something behind a rule could read in a text that is JSON or holds some.
 
-    The text itself is not among them. For a rule that refuses; for one that demands, ``list_proofs``. Raises
+    The text itself is not among them. For a rule that refuses; for one that demands, ``list_unambiguous_texts``. Raises
     ``TooDeepError`` where depth runs out.
     """
     values = list_values(text)
@@ -146,13 +146,13 @@ def list_readings(text: str) -> Iterator[tuple[Place, str]]:
             yield place, plain
 
 
-def list_proofs(text: str) -> Iterator[tuple[Place, str]]:
+def list_unambiguous_texts(text: str) -> Iterator[tuple[Place, str]]:
     """Yield every name and value of a text that is one JSON value which all readers read alike."""
     for place, reading, _ in _list_texts(list_values(text, strict=True) or []):
         yield place, reading
 
 
-def has_more(text: str) -> bool:
+def may_hide_texts(text: str) -> bool:
     """Return whether a text that is JSON could say what is not in it as it is; without an escape it cannot."""
     return "\\" in text or nests_too_deeply(text.lstrip(_AROUND))
 

@@ -1,4 +1,7 @@
-"""The judgements that a resumed run makes: those never kept, and those undecided for a reason to be retried."""
+"""The judgements that a resumed run makes: those never kept, and those undecided for a reason to be retried.
+
+Whether a run may be resumed at all is decided in ``folder.py`` (``check_resumable``).
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from adjudge.ledger.search_index import find_unsearched, match_entries
 from adjudge.ledger.search_text import read_query
 from adjudge.ledger.store import make_table
 from adjudge.server.database import get_now
-from adjudge.server.entry_search import read_closed
+from adjudge.server.entry_lookup import read_closed
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection

@@ -108,7 +108,9 @@ class RunLibrary:
         return [self._summarise(name, folder) for name, folder in self.scan().items()]
 
     def _summarise(self, name: str, folder: Path) -> RunSummary:
-        def summarise() -> RunSummary:
+        """Summarise a run, or take its summary from memory; one that cannot be read is a summary with its trouble."""
+
+        def compute() -> RunSummary:
             try:
                 with self.open(name) as run:
                     return summarise_run(run, name=name)
@@ -117,7 +119,7 @@ class RunLibrary:
             except UsageError as error:
                 return RunSummary(name=name, trouble=explain_trouble(error, folder.parent))
 
-        return self.keep(("summary", name), [folder], summarise, lasts=lambda made: made.status == "finished")
+        return self.keep(("summary", name), [folder], compute, lasts=lambda made: made.status == "finished")
 
     def list_alike(self, name: str) -> list[RunSummary]:
         """List the runs of the data set of a run, itself included, the one that began last first.

@@ -12,7 +12,7 @@ from adjudge.ledger.ledger import CONTEXT, Ledger
 from adjudge.ledger.payload import is_digest
 from adjudge.ledger.recorded import RecordedResult, read_recorded
 from adjudge.server.caller import Caller
-from adjudge.server.entry_search import find_decision_or_result
+from adjudge.server.entry_lookup import find_decision_or_result
 from adjudge.server.problem import Problem
 from adjudge.server.state import ServerState
 

@@ -334,18 +334,22 @@ def build_coincidences(coded: CodedRatings) -> csr_array:
 
 
 def measure_alpha(sums: Floats, values: Floats, scale: Scale) -> Floats:
-    """Alpha of each row of coincidences; NaN where it is not defined."""
+    """Compute Krippendorff's alpha of each row, which is one square table of coincidences; NaN where it has none.
+
+    That is 1 - (n - 1) * sum(o_ck * d_ck) / sum(n_c * n_k * d_ck): ``o`` the table, ``n_c`` its totals, ``n`` their
+    sum, ``d`` the distance of two values on the scale.
+    """
     import numpy as np
 
     number = len(values)
     tables = sums.reshape(len(sums), number, number)
     totals = tables.sum(axis=1)
-    apart = _measure_apart(totals, values, scale)
-    items = totals.sum(axis=1)
-    seen = (tables * apart).sum(axis=(1, 2))
-    expected = (totals[:, :, None] * totals[:, None, :] * apart).sum(axis=(1, 2))
-    expected = divide(expected, np.maximum(items - 1, 0), 0.0)
-    return 1 - divide(seen, expected, np.nan)
+    distance = _measure_apart(totals, values, scale)
+    pairable = totals.sum(axis=1)
+    observed = (tables * distance).sum(axis=(1, 2))
+    products = (totals[:, :, None] * totals[:, None, :] * distance).sum(axis=(1, 2))
+    expected = divide(products, np.maximum(pairable - 1, 0), 0.0)
+    return 1 - divide(observed, expected, np.nan)
 
 
 def _measure_apart(totals: Floats, values: Floats, scale: Scale) -> Floats:

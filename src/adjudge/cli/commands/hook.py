@@ -261,7 +261,7 @@ def reopen(
     from adjudge.cli.commands.ledger import find_user
     from adjudge.config.file import read_config
     from adjudge.config.ledger import open_ledger
-    from adjudge.guards.tool_guard.trust import reopen_stopped_run
+    from adjudge.guards.tool_guard.run_trust import reopen_stopped_run
 
     read = read_config(config)
     by = find_user()

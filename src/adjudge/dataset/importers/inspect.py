@@ -117,7 +117,7 @@ def _unpack_sample(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 
     Raises ``UsageError``.
     """
-    if member.compress_type not in _METHODS:  # each has errors of its own
+    if member.compress_type not in _METHODS:  # another would raise errors of its own kinds
         raise UsageError(f"the sample {show(member.filename)} is compressed as no log is; {_CONVERT}")
     most = member.file_size + 1
     try:
@@ -126,9 +126,11 @@ def _unpack_sample(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     except NotImplementedError:
         if member.compress_type != _ZSTD:
             raise
+    # This Python unpacks no Zstandard. So the packed bytes are read as if they were stored, and unpacked here. The CRC
+    # is of the unpacked bytes, which ``_check_whole`` compares.
     stored = copy(member)
     stored.compress_type, stored.file_size = zipfile.ZIP_STORED, member.compress_size
-    stored.CRC = None  # type: ignore[assignment]  # pyrefly: ignore  - of what is unpacked, which is compared above
+    stored.CRC = None  # type: ignore[assignment]  # pyrefly: ignore
     with packed.open(stored) as stream:
         return _unpack_zstd(stream, most)
 

@@ -1,7 +1,7 @@
 """Approvals: asking people, counting what they say, and recording every step.
 
 Whose vote counts, and what votes add up to, is decided in ``voting.py``; ``store.py`` has the transactions, and
-``request.py`` the terms of a request.
+``request.py`` the terms of a request. Votes that overruled a judge become labelled cases here (``export_labels``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from adjudge.guards.approval.approval import (
     read_name,
 )
 from adjudge.guards.approval.completeness import Gap, digest_recorded, find_gaps
-from adjudge.guards.approval.decided import find_decided, find_reasons
 from adjudge.guards.approval.figures import FigureCounter, ReviewerFigures
 from adjudge.guards.approval.listed import RequestFilters, find_listed_status
 from adjudge.guards.approval.pending import (
@@ -74,6 +73,7 @@ from adjudge.guards.approval.request import (
     make_approval,
     warns,
 )
+from adjudge.guards.approval.reviewer_history import find_decided, find_reasons
 from adjudge.guards.approval.store import (
     PAGE,
     ApprovalTransaction,

@@ -1,7 +1,7 @@
 """The history of an agent's run before one of its calls: for the people who decide that call.
 
 Each call is judged alone, and a deed can be done in five harmless steps. People who see the steps may notice; nothing
-here does.
+here does. Whether a run may go on after refusals is decided in ``run_trust.py``.
 """
 
 from __future__ import annotations

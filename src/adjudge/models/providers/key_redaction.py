@@ -39,22 +39,23 @@ _LEFT_OUT = "(what it said repeats the key, and is left out)"
 def hide_key(text: str, secrets: Iterable[str]) -> str:
     """A reply with ``***`` for each key, and for parts of one; the whole of it where a key is encoded.
 
-    Looked for in other forms is only what was plainly drawn by lot, or "not needed" could stand in no reply for whom
-    ``not-needed`` is the key.
+    Parts and encoded forms are looked for only of a key that looks random: 16 letters and digits or more, and a digit.
+    Else no reply could say "not needed" to whom ``not-needed`` is the key.
     """
-    random = list[str]()
+    random_parts = list[str]()
     for secret in secrets:
         if len(secret) < SHORTEST_KEY:
             continue
         text = text.replace(secret, "***")
         rest = _PUBLIC.sub("", secret, count=1)
         if sum(map(str.isalnum, rest)) >= _SHORTEST_RANDOM and any(map(str.isdigit, rest)):
-            random.append(rest)
-    if not holds_key(text, random):
+            random_parts.append(rest)
+    if not holds_key(text, random_parts):
         return text
-    for secret in random:
+    for secret in random_parts:
         text = cut_key(text, secret, instead="***")
-    return "***" if holds_key(text, random) else text
+    # What still holds it has it encoded, and nothing of that is shown.
+    return "***" if holds_key(text, random_parts) else text
 
 
 def holds_key(text: str, secrets: Iterable[str]) -> bool:

@@ -23,7 +23,7 @@ from adjudge.formats.json import check_decimals
 from adjudge.formats.text import flatten
 from adjudge.guards.approval.request import LONGEST_REASON
 from adjudge.guards.tool_guard.call import LONGEST_ID, CallRefusedBecause, ToolCall, ToolVerdict, ToolVerdictKind
-from adjudge.guards.tool_guard.trust import reopen_stopped_run
+from adjudge.guards.tool_guard.run_trust import reopen_stopped_run
 from adjudge.harness.events import SOURCE, Harness, RanEvent, read_event_object
 from adjudge.ledger.columns import name_owned_run
 from adjudge.server.api.endpoint import (

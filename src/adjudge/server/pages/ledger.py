@@ -15,7 +15,7 @@ from adjudge.ledger.entry import NO_PREV
 from adjudge.ledger.recorded import read_recorded
 from adjudge.server.caller import AnyCaller, Caller, require
 from adjudge.server.database import get_now
-from adjudge.server.entry_search import find_gate
+from adjudge.server.entry_lookup import find_gate
 from adjudge.server.pages.ledger_check import Checked
 from adjudge.server.pages.page import Context, add_page, redirect
 from adjudge.server.problem import Problem

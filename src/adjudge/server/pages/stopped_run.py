@@ -14,7 +14,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.text import flatten
 from adjudge.guards.approval.request import LONGEST_REASON
 from adjudge.guards.tool_guard.call import LONGEST_ID
-from adjudge.guards.tool_guard.trust import TrustReader, reopen_stopped_run
+from adjudge.guards.tool_guard.run_trust import TrustReader, reopen_stopped_run
 from adjudge.ledger.columns import find_run
 from adjudge.server.caller import Caller, require
 from adjudge.server.pages.page import find_local_path, redirect

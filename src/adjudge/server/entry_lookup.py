@@ -1,4 +1,7 @@
-"""Entries of the ledger that lists and pages look for beside their own."""
+"""Entries of the ledger that pages look up beside those they list: a decision by its result, what closed a request.
+
+The search of pages is in ``ledger/search_text.py`` and ``recorded.py`` (``list_results``).
+"""
 
 from __future__ import annotations
 
