@@ -413,7 +413,7 @@ class DamagedError(LedgerError):
 
 
 _SHARE = "share the file and its folder with a group, or ask through adjudge serve"
-"""What to do where this account may not use a ledger's file."""
+"""The remedy where this account may not use a ledger's file."""
 
 _DAMAGE = ("malformed", "not a database", "decode to UTF-8", "invalid byte sequence")
 
