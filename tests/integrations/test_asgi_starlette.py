@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from adjudge import Gate
 from adjudge.integrations.asgi import GateMiddleware
+from kit.listening import listen
 
 pytestmark = pytest.mark.timed
 
@@ -31,7 +31,7 @@ async def serve(app: Any) -> AsyncIterator[str]:
 
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
     # Listening before the server starts, so that nobody has to wait until it does.
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with listen() as listening:
         task = asyncio.create_task(server.serve(sockets=[listening]))
         try:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"

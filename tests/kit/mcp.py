@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -20,6 +19,7 @@ from adjudge import Gate
 from adjudge.guards import InputFirewall
 from kit.firewalls import chain, script, threaten
 from kit.house import TESTS
+from kit.listening import listen
 from kit.tool_guards import Shop, open_shop
 
 KEY = "a key of the tests, which is long enough"
@@ -194,9 +194,7 @@ async def serve(settings: Mapping[str, Any]) -> None:
         import uvicorn
 
         app = server.streamable_http_app(stateless_http=bool(settings.get("stateless")))
-        listener = socket.socket()
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
+        listener = listen()
         print(listener.getsockname()[1], flush=True)  # noqa: T201 - for whoever started this process
         await uvicorn.Server(uvicorn.Config(app, log_level="critical")).serve(sockets=[listener])
 
@@ -266,9 +264,7 @@ async def serve_http_here(app: Any) -> AsyncIterator[str]:
     """The address of a server's application over HTTP in this process, which ends with the block."""
     import uvicorn
 
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen()
+    listener = listen()
     running = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
     async with asyncio.TaskGroup() as group:
         group.create_task(running.serve(sockets=[listener]))

@@ -16,6 +16,7 @@ import pytest
 
 import adjudge.server as serving
 from adjudge import Ledger
+from kit.listening import listen
 from kit.patience import HANG, wait_for
 
 httpx = pytest.importorskip("httpx")
@@ -147,7 +148,7 @@ def hash_dearly(patch: pytest.MonkeyPatch) -> None:
 
 
 def _serve(folder: Path, *, allow_anonymous: bool, ledger: str | None) -> Iterator[RunningServer]:
-    listener = _listen()
+    listener = listen()
     port = listener.getsockname()[1]
     app = serving.make_app(folder / "adjudge.toml", port=port, allow_anonymous=allow_anonymous)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", server_header=False))
@@ -164,11 +165,3 @@ def _serve(folder: Path, *, allow_anonymous: bool, ledger: str | None) -> Iterat
         server.should_exit = True
         thread.join(timeout=HANG)
         listener.close()
-
-
-def _listen() -> Any:
-    import socket
-
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    return listener

@@ -49,7 +49,7 @@ def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSe
     make_run(folder / "runs" / "planned-again", 80)
     for name in ("pairs", "pairs-again"):
         make_pairs_run(folder / "runs" / name, 3)
-    with run_server(folder, server_demo.CONFIG) as server:
+    with run_server(folder, server_demo.CONFIG + "deadline = 600\n") as server:
         server.add_account("Rita", "read")
         server.add_account("Ana")
         yield server
