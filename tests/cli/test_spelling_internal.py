@@ -56,3 +56,17 @@ def test_an_argument_is_spelt_for_the_command_that_was_called(
     spelling.begin_call(command, words)
 
     assert spelling.spell(UsageError("give ", argument)) == f"give {text}"
+
+
+@pytest.mark.parametrize(
+    ("url", "repeated"),
+    [
+        ("sqlite:///a b.db", "'sqlite:///a b.db'"),
+        ("postgresql://ana@db/ledger", "postgresql://ana@db/ledger"),
+        ("postgresql://ana:s3c:ret@db:5432/ledger", "'postgresql://ana:***@db:5432/ledger'"),
+        ("postgresql://db/ledger?user=ana&password=s3cret&x=1", "'postgresql://db/ledger?user=ana&password=***&x=1'"),
+    ],
+)
+def test_a_proposed_command_repeats_a_ledger_without_its_password(url: str, repeated: str):
+    """It is read again on screens and in logs."""
+    assert spelling.repeat_options(ledger=url, config=None) == f" --ledger {repeated}"

@@ -8,7 +8,7 @@ import pytest
 
 from adjudge.guards import WITHHELD, ToolCall
 from adjudge.harness.answers import answer_call, block, refuse_event, warn_user, withhold
-from adjudge.harness.events import AnswerEvent, CallEvent, Harness, PromptEvent, RanEvent
+from adjudge.harness.events import AnswerEvent, CallEvent, Harness, PromptEvent, RanEvent, StartEvent
 
 CALL = ToolCall("Bash", {"command": "ls"}, "t1", "s1", cwd="/work")
 
@@ -53,7 +53,7 @@ def test_prompts_and_answers_are_sent_back_with_a_reason():
     assert refuse_event("codex", PromptEvent(run_id="s", prompt="x"), "no") == block("no")
     assert refuse_event("claude", AnswerEvent(run_id="s", answer="x"), "no") == block("no")
     assert read_opinion(refuse_event("codex", CallEvent(call=CALL), "no")) == "deny"
-    assert warn_user("x") == {"systemMessage": "x"}
+    assert refuse_event("claude", StartEvent(run_id="s"), "no") == warn_user("no") == {"systemMessage": "no"}
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ import pytest
 
 from adjudge import Approvals, Gate, Ledger
 from adjudge.guards import ToolCall, ToolGuard
-from adjudge.harness.answers import NO_OPINION
-from adjudge.harness.checking import HookGuard, KnownSources
-from adjudge.harness.events import SOURCE, AnswerEvent, CallEvent, PromptEvent, RanEvent
+from adjudge.harness.answers import NO_OPINION, warn_user
+from adjudge.harness.checking import OBSERVES, HookGuard, KnownSources
+from adjudge.harness.events import SOURCE, AnswerEvent, CallEvent, PromptEvent, RanEvent, StartEvent
 from adjudge.harness.self_protection import ProtectedFiles, SelfProtection
 from kit.webhooks import Receiver, deliver
 
@@ -191,6 +191,18 @@ def test_observing_lets_everything_through_but_what_switches_it_off(tmp_path: Pa
     assert answers == ["none", "none", "deny"]
     assert others == [{}, {}]
     assert kinds == ["call.passed", "call.passed", "call.ran"]
+
+
+@pytest.mark.parametrize("observes", [True, False])
+def test_a_session_that_is_only_observed_begins_with_a_word_about_it(tmp_path: Path, observes: bool):
+    """Else somebody relies on a guard that refuses nothing."""
+
+    async def work(desk: Desk) -> Any:
+        return await desk.hook.answer(StartEvent(run_id="s1"))
+
+    answer = run(tmp_path, work, observes=observes)
+
+    assert answer == (warn_user(OBSERVES) if observes else NO_OPINION)
 
 
 def test_a_call_that_was_changed_after_its_check_ends_the_session(tmp_path: Path):

@@ -179,14 +179,15 @@ def test_a_command_has_absolute_paths_and_the_isolated_interpreter():
 
 def test_the_harness_waits_longer_than_the_hook_may_take():
     """Else it would go on without an answer; Claude Code is told to block all the same."""
-    installation = make_installation(events=list_events("claude", prompts=True, answers=True), seconds=30)
+    events = list_events("claude", prompts=True, answers=True, observes=True)
+    installation = make_installation(events=events, seconds=30)
 
     hooks = {event: groups[0]["hooks"][0] for event, groups in make_hooks(installation).items()}
 
-    assert set(hooks) == {"PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop"}
+    assert set(hooks) == {"PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SessionStart"}
     assert {hook["timeout"] for hook in hooks.values()} == {30 + PATIENCE}
-    assert {event for event, hook in hooks.items() if hook.get("onFailure") != "block"} == {"Stop"}
-    assert list_events("codex", prompts=False, answers=False) == ("PreToolUse", "PostToolUse")
+    assert {event for event, hook in hooks.items() if hook.get("onFailure") != "block"} == {"Stop", "SessionStart"}
+    assert list_events("codex", prompts=False, answers=False, observes=False) == ("PreToolUse", "PostToolUse")
 
 
 def test_settings_keep_what_is_not_ours():

@@ -17,6 +17,9 @@ import pytest
 
 from adjudge import Approvals, Ledger
 from adjudge.cli import main
+from adjudge.harness.answers import warn_user
+from adjudge.harness.checking import OBSERVES
+from adjudge.harness.events import StartEvent, read_event
 from adjudge.harness.installing import MARK, Installation, make_hooks
 from adjudge.harness.scripted_model import ScriptedCall
 from kit.coding_agents import Workplace, make_command, make_rewriting_hooks, make_workplace, type_into
@@ -97,7 +100,7 @@ def count(place: Workplace, kind: str) -> int:
     return sum(entry.kind == kind for entry in read_ledger(place))
 
 
-def make_hook(place: Workplace, script: str) -> dict[str, Any]:
+def make_hook(place: Workplace, script: str, *, events: tuple[str, ...] = ("PreToolUse",)) -> dict[str, Any]:
     """Settings with our wrapper, around a stand-in for the interpreter."""
     python = place.home.parent / "python"
     python.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
@@ -108,7 +111,7 @@ def make_hook(place: Workplace, script: str) -> dict[str, Any]:
         config=Path("/guard/adjudge.toml"),
         digest="0" * 64,
         seconds=20,
-        events=("PreToolUse",),
+        events=events,
     )
     return {"hooks": make_hooks(installation)}
 
@@ -137,6 +140,18 @@ def test_after_any_ending_of_the_hook_the_command_did_not_run(place: Workplace, 
 
     assert not (place.project / "ran").exists()
     assert "could not be checked" in results[0]
+
+
+def test_a_session_that_is_only_observed_begins_with_a_word_and_goes_on(place: Workplace):
+    """The harness asks at the start of a session, and takes the answer."""
+    heard = place.home.parent / "heard"
+    answer = json.dumps(warn_user(OBSERVES))
+    place.write_settings(make_hook(place, f"cat >> {heard}; printf '%s{MARK}' '{answer}'", events=("SessionStart",)))
+
+    place.run([make_command(place.harness, "touch ran")])
+
+    assert isinstance(read_event(place.harness, heard.read_bytes()), StartEvent)
+    assert (place.project / "ran").exists()
 
 
 def test_after_a_good_ending_the_command_ran(place: Workplace):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import logging
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,8 @@ _OTHER_NAMES = {
     "usd": ("--budget",),
 }
 """Options whose names are not those of the arguments that they give."""
+
+_PASSWORD = re.compile(r"(://[^/:@]*:)[^@]*(?=@)|([?&]password=)[^&]*")
 
 _KEYS = {"approvals": "[approvals]", "judge": "judge", "prices": "[prices]", "rubric": "rubric"}
 """Keys of adjudge.toml for arguments for which a command has no option."""
@@ -121,5 +124,9 @@ def _write_value(value: str) -> str:
 
 
 def repeat_options(**values: str | Path | None) -> str:
-    """Write the options that a command was given, so that another one that it proposes can be typed as it is."""
-    return "".join(f" --{name} {shlex.quote(str(value))}" for name, value in values.items() if value is not None)
+    """Write the options that a command was given, so that another one that it proposes can be typed as it is.
+
+    But for a database's password, which is read again from a screen or a log: ``***`` is in its place.
+    """
+    texts = {name: _PASSWORD.sub(r"\1\2***", str(value)) for name, value in values.items() if value is not None}
+    return "".join(f" --{name} {shlex.quote(text)}" for name, text in texts.items())

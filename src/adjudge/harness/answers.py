@@ -67,4 +67,6 @@ def refuse_event(harness: Harness, event: HookEvent, message: str) -> dict[str, 
         return answer_call(harness, "deny", message)
     if isinstance(event, PromptEvent | AnswerEvent):
         return block(message)
-    return withhold(harness, event) or NO_OPINION
+    if isinstance(event, RanEvent):
+        return withhold(harness, event) or NO_OPINION
+    return warn_user(message)

@@ -15,7 +15,16 @@ from adjudge.guards.tool_guard.call import ToolCall, ToolVerdict
 from adjudge.guards.tool_guard.guard import ToolGuard
 from adjudge.guards.tool_guard.screens import CallScreen, Screened
 from adjudge.harness.answers import NO_OPINION, Opinion, answer_call, block, warn_user, withhold
-from adjudge.harness.events import SOURCE, AnswerEvent, CallEvent, Harness, HookEvent, PromptEvent, RanEvent
+from adjudge.harness.events import (
+    SOURCE,
+    AnswerEvent,
+    CallEvent,
+    Harness,
+    HookEvent,
+    PromptEvent,
+    RanEvent,
+    StartEvent,
+)
 
 if TYPE_CHECKING:
     from adjudge.guards.approval.approvals import Approvals
@@ -23,6 +32,8 @@ if TYPE_CHECKING:
 PendingAnswer = Literal["deny", "defer"]
 
 _SENT_BACK_ONCE = "adjudge: the answer did not pass a check again; it was sent back once and is given now"
+
+OBSERVES = "adjudge only observes this session: what it would refuse is recorded, and made all the same"
 
 _UNCHECKED = "adjudge: a call was made that was not checked as it was made; further calls of this session are refused"
 
@@ -87,6 +98,8 @@ class HookGuard(CallGuard):
             return await self._answer_call(event)
         if isinstance(event, RanEvent):
             return await self._answer_ran(event)
+        if isinstance(event, StartEvent):
+            return warn_user(OBSERVES) if self.observes else NO_OPINION
         if isinstance(event, PromptEvent):
             return self._answer_text(await self.guard.check_prompt(event.prompt, run_id=event.run_id))
         return self._answer_text(await self.guard.check_answer(event.answer, run_id=event.run_id), event)

@@ -66,6 +66,13 @@ class RanEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StartEvent:
+    """``SessionStart``: a session that begins or goes on."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromptEvent:
     """``UserPromptSubmit``: a prompt that is about to reach the agent."""
 
@@ -83,7 +90,7 @@ class AnswerEvent:
     """True if a hook has sent an answer back in this turn already."""
 
 
-HookEvent = CallEvent | RanEvent | PromptEvent | AnswerEvent
+HookEvent = StartEvent | CallEvent | RanEvent | PromptEvent | AnswerEvent
 
 
 def read_event(harness: Harness, raw: bytes) -> HookEvent:
@@ -133,6 +140,8 @@ def read_event_object(harness: Harness, event: Mapping[str, Any], *, owner: str 
     name = _read_text(event, "hook_event_name")
     session = _read_text(event, "session_id")
     run_id = session if owner is None else name_owned_run(owner, session)
+    if name == "SessionStart":
+        return StartEvent(run_id=run_id)
     if name == "UserPromptSubmit":
         return PromptEvent(run_id=run_id, prompt=_read_text(event, "prompt"))
     if name == "Stop":

@@ -67,10 +67,14 @@ class Installation:
     """True if the configuration names a server, which is asked by a program that imports little."""
 
 
-def list_events(harness: Harness, *, prompts: bool, answers: bool) -> tuple[str, ...]:
-    """List the events of a harness that the hook is called for."""
+def list_events(harness: Harness, *, prompts: bool, answers: bool, observes: bool) -> tuple[str, ...]:
+    """List the events of a harness that the hook is called for.
+
+    A guard that may only observe says so when a session starts.
+    """
     events = ["PreToolUse", "PostToolUse", *(["PostToolUseFailure"] if harness == "claude" else [])]
-    return (*events, *(["UserPromptSubmit"] if prompts else []), *(["Stop"] if answers else []))
+    start = ["SessionStart"] if observes else []
+    return (*start, *events, *(["UserPromptSubmit"] if prompts else []), *(["Stop"] if answers else []))
 
 
 def write_command(installation: Installation, event: str) -> str:
@@ -95,7 +99,7 @@ def make_hooks(installation: Installation) -> dict[str, Any]:
             "command": write_command(installation, event),
             "timeout": installation.seconds + PATIENCE,
         }
-        if installation.harness == "claude" and event != "Stop":
+        if installation.harness == "claude" and event not in ("Stop", "SessionStart"):
             hook["onFailure"] = "block"
         has_tool = event.endswith(("ToolUse", "ToolUseFailure"))
         hooks[event] = [{**({"matcher": "*"} if has_tool else {}), "hooks": [hook]}]

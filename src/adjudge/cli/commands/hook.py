@@ -188,6 +188,7 @@ def install(
             # The server knows which of them it has gates for.
             prompts=asks_server or settings.prompts is not None,
             answers=asks_server or settings.answers is not None,
+            observes=asks_server or settings.mode == "observe",
         ),
         managed=managed,
         allow_python=allow_python,
