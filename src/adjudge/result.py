@@ -4,6 +4,8 @@ A result's outcome is ``passed``, ``failed`` or ``undecided``, and ``passed`` is
 that only asks ``if result.passed`` fails closed by the shape of the type. Results are data: they hold no model, no
 connection and no clock, and go to and from plain dictionaries; only the Python types of ``value`` and ``metadata``
 are lost on the way.
+
+The reasons for which a judgement is undecided are listed in ``errors.py`` (``Reason``).
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from numbers import Real
 from random import Random
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
@@ -23,6 +25,7 @@ from adjudge.formats.model_name import is_same_model
 from adjudge.formats.numbers import describe_needed
 from adjudge.formats.record import Layout, write_record
 from adjudge.formats.text import clean
+from adjudge.formats.times import get_now
 from adjudge.formats.typed import read_typed
 
 
@@ -90,10 +93,6 @@ def make_id() -> str:
     """Make a new UUIDv7 (RFC 9562): sortable by time, random in its lower 74 bits."""
     text = f"{(time.time_ns() // 1_000_000) << 80 | _random.getrandbits(80) & _FREE | _FIXED:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,7 +323,7 @@ class JudgeResult:
     """Yours: the ``metadata`` of the call."""
     id: str = field(default_factory=make_id)
     """The id of this result."""
-    created_at: datetime = field(default_factory=_now)
+    created_at: datetime = field(default_factory=get_now)
     """The time at which it was made, in UTC."""
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from adjudge.harness.answers import warn_user
 from adjudge.harness.checking import OBSERVES
 from adjudge.harness.events import StartEvent, read_event
 from adjudge.harness.installing import MARK, Installation, make_hooks
-from adjudge.harness.scripted_model import ScriptedCall
+from adjudge.harness.scripted_model import ScriptedCall, ScriptedStep, Step
 from kit.coding_agents import Workplace, make_command, make_rewriting_hooks, make_workplace, type_into
 
 pytestmark = [
@@ -224,6 +224,55 @@ def test_a_held_call_runs_once_after_it_was_approved(place: Workplace):
     place.run([again[0]], [again[1]], resume=session)
 
     assert (place.project / "forbidden").read_text("utf-8") == "x\n"
+
+
+BANK = """
+import sys
+from pathlib import Path
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("bank")
+
+@server.tool()
+def pay(memo: str) -> str:
+    with Path(sys.argv[1]).open("a") as file:
+        file.write(f"{memo}\\n")
+    return "paid"
+
+server.run("stdio")
+"""
+
+
+def call_pay(harness: str, memo: str, call_id: str) -> ScriptedStep:
+    """A call of the bank's tool, by the name under which the harness offers it."""
+
+    def make_step(body: dict[str, Any]) -> Step:
+        names = [(name, space) for name, space in list_offered(body["tools"]) if name.endswith("pay")]
+        name, space = names[0] if names else ("mcp__bank__pay", None)
+        return [ScriptedCall(tool=name, arguments={"memo": memo}, call_id=call_id, namespace=space)]
+
+    return make_step
+
+
+@pytest.mark.parametrize("on_rule", ["block", "ask"])
+def test_a_tool_of_an_mcp_server_is_checked(place: Workplace, on_rule: str):
+    """It pays as often as the gate allowed it, and nothing was paid without a check."""
+    pytest.importorskip("mcp")
+    install(place, on_rule=on_rule)
+    script, paid = place.home.parent / "bank.py", place.home.parent / "paid"
+    script.write_text(BANK, encoding="utf-8")
+    place.add_mcp_server("bank", sys.executable, str(script), str(paid))
+
+    results = place.run(
+        call_pay(place.harness, "rent", "toolu_1"),
+        call_pay(place.harness, "forbidden", "toolu_2"),
+        call_pay(place.harness, "food", "toolu_3"),
+    )
+
+    assert paid.read_text("utf-8").split() == ["rent", "food"]
+    assert "The call was not made" in results[1]
+    assert (count(place, "call.passed"), count(place, "call.ran"), count(place, "call.unchecked")) == (2, 2, 0)
+    assert count(place, "approval.requested") == (on_rule == "ask")
 
 
 def test_a_prompt_is_refused_before_the_model_sees_it(place: Workplace):

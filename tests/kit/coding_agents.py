@@ -82,6 +82,8 @@ class Workplace:
     """Codex: skip the question whether its hooks are trusted."""
     prefix: tuple[str, ...] = ()
     """The words that start the program."""
+    servers: str = ""
+    """MCP servers in the form of Codex's configuration."""
     requests: list[dict[str, Any]] = field(default_factory=list)
     """The requests that the model was sent in the last session."""
 
@@ -99,6 +101,15 @@ class Workplace:
         file = self.project / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
+
+    def add_mcp_server(self, name: str, *words: str) -> None:
+        """Give the user an MCP server, which a command starts."""
+        if self.harness == "claude":
+            server = {"type": "stdio", "command": words[0], "args": list(words[1:])}
+            (self.home / ".claude.json").write_text(json.dumps({"mcpServers": {name: server}}), encoding="utf-8")
+        else:
+            command = f"command = {json.dumps(words[0])}\nargs = {json.dumps(words[1:])}\n"
+            self.servers += f"[mcp_servers.{name}]\n{command}startup_timeout_sec = 120\n"
 
     def run(self, *steps: ScriptedStep, resume: str | None = None) -> list[str]:
         """Start a session, and return the results of its tools as the model was sent them."""
@@ -150,7 +161,8 @@ class Workplace:
         text = 'model = "scripted"\nmodel_provider = "scripted"\n'
         text += f'[projects."{self.project}"]\ntrust_level = "trusted"\n'
         text += f'[model_providers.scripted]\nname = "scripted"\nbase_url = "{url}/v1"\nwire_api = "responses"\n'
-        (folder / "config.toml").write_text(f'{text}env_key = "SCRIPTED_KEY"\n', encoding="utf-8")
+        text += f'env_key = "SCRIPTED_KEY"\n{self.servers}'
+        (folder / "config.toml").write_text(text, encoding="utf-8")
         return {**own, "CODEX_HOME": str(folder), "SCRIPTED_KEY": "none"}
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from adjudge import Ledger
+from adjudge.formats.times import get_now
 from adjudge.server import key_memory
-from adjudge.server.database import get_now
 from adjudge.server.key_memory import REMEMBERED_SECONDS, KeyMemory
 from adjudge.server.keys import ApiKey, create_key, find_key, revoke_key
 from adjudge.server.permissions import make_permissions

@@ -195,6 +195,7 @@ def read_excerpt(value: Any) -> Conversation | None:
         )
     except (UsageError, TypeError, AttributeError):
         return None
+    # A gap is a step that nobody says.
     speakers = {place: LEFT_OUT for place, step in enumerate(steps) if "left_out" in step}
     return Conversation(run=run, kind="excerpt", speakers=speakers)
 

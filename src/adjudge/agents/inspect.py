@@ -212,7 +212,7 @@ class _Reader:
         duration = None if seconds is None else seconds * 1000
         self.transcript.add_result(name, read_text(self._restore_texts(shown)), failed=failed, duration_ms=duration)
         if duration is not None and isinstance(name, str) and self.transcript.has_call(name):
-            self.transcript.note_failure(name, "", duration)
+            self.transcript.note_duration(name, duration)
 
     def _check_messages(self) -> None:
         """Compare the conversation with the events: what only it has was forged, or its events were taken out."""

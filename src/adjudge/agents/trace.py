@@ -273,7 +273,9 @@ class _Reader:
         self.executed.add(call_id)
         if run.result is not None and not transcript.has_result(call_id):
             transcript.add_result(call_id, run.result)
-        transcript.note_failure(call_id, run.failure, run.span.duration_ms)
+        transcript.note_duration(call_id, run.span.duration_ms)
+        if run.failure:
+            transcript.note_failure(call_id, run.failure)
 
     def _knows_failures(self) -> bool:
         """Return whether each call's tool has a span: of one without, nobody knows whether it failed."""

@@ -91,14 +91,18 @@ class Transcript:
         changed = {"error": shown or "it failed"} if failed else {"result": shown}
         self._change_call(place, duration_ms=duration_ms, not_made=not_made, **changed)
 
-    def note_failure(self, call_id: str, text: str, duration_ms: float | None) -> None:
-        """Note what somebody else than the agent recorded of a call: its time, and with a text that it failed."""
+    def note_duration(self, call_id: str, duration_ms: float | None) -> None:
+        """Note how long a call took, which is recorded apart from it."""
+        self._change_call(self._places[call_id], duration_ms=duration_ms)
+
+    def note_failure(self, call_id: str, reason: str) -> None:
+        """Note that a call failed, which is recorded apart from it.
+
+        Its result, if it has one, is the error then: it tells more than the reason.
+        """
         place = self._places[call_id]
         call = self._get_call(place)
-        error = (call.result or call.error or text) if text else call.error
-        self._change_call(
-            place, duration_ms=duration_ms, error=error, result=None if error is not None else call.result
-        )
+        self._change_call(place, error=call.result or call.error or reason, result=None)
 
     def has_call(self, call_id: object) -> bool:
         """Return whether a call of this id was made."""

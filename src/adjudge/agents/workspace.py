@@ -1,8 +1,8 @@
-"""A workspace before and after an agent: a copy to work in, and what is different afterwards.
+"""A workspace before and after an agent: a copy to work in, and a list of every file in it.
 
-What changed is found by reading every file twice, and never by asking git: an agent can commit, hide files from git by
-its settings and attributes, and break its index. No link is followed. What cannot be read is a problem, because then
-nobody knows what changed.
+Two such lists are compared in ``changes.py`` (``list_changes``). What changed is found by reading every file twice, and
+never by asking git: an agent can commit, hide files from git by its settings and attributes, and break its index. No
+link is followed. What cannot be read is a problem, because then nobody knows what changed.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def copy_workspace(source: Path, target: Path, *, with_git: bool) -> None:
             for name in (*folders, *files):
                 link = Path(place, name)
                 if link.is_symlink():
-                    _turn_link(link, root, target)
+                    _redirect_link(link, root, target)
     except (OSError, shutil.Error) as error:
         reason = getattr(error, "strerror", None) or "something in it cannot be read"
         raise UsageError(f"the workspace {source} cannot be copied: {reason}", argument="workspace") from None
@@ -99,7 +99,8 @@ def _is_copied(path: Path) -> bool:
     return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
 
 
-def _turn_link(link: Path, root: Path, target: Path) -> None:
+def _redirect_link(link: Path, root: Path, target: Path) -> None:
+    """Point an absolute link into the source at the same place in the copy."""
     leads_to = os.readlink(link)  # noqa: PTH115 - as it is written
     if not Path(leads_to).is_absolute():
         return

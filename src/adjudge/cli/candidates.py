@@ -126,7 +126,7 @@ class Inquiry:
                     argument=error.argument,
                 ) from None
         if not any(batches):
-            check_judge(judges[0])
+            check_judge(judges[0])  # raises, and says why this judge has no batches
         for judge in judges:
             note("\n".join(list_batch_prices(judge, self.config.prices)) or None)
         return batches

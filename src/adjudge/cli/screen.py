@@ -26,6 +26,9 @@ _TAB = 4
 _CHUNK = 20_000
 """Characters of one line that are looked at together."""
 
+_SCANNED = 4
+"""Characters that are measured for each column: marks that take no room have no end otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScreenLine:
@@ -128,17 +131,19 @@ def _count_fitting(line: str, width: int) -> int:
     from rich.cells import get_character_cell_size
 
     taken = 0
-    for place, character in enumerate(line[: 4 * width]):
+    for place, character in enumerate(line[: _SCANNED * width]):
         taken += get_character_cell_size(character)
         if taken > width:
             return max(place, 1)
-    return min(len(line), 4 * width)
+    return min(len(line), _SCANNED * width)
 
 
 def fit(text: str, width: int) -> str:
     """A text as one line, cut with an ellipsis where it is wider."""
-    line = clean(text[: 8 * width], keep_lines=False)
-    if len(text) <= 8 * width and _count_fitting(line, width) == len(line):
+    # What is left out by ``clean`` takes no room, so that more is read than is counted.
+    read = 2 * _SCANNED * width
+    line = clean(text[:read], keep_lines=False)
+    if len(text) <= read and _count_fitting(line, width) == len(line):
         return line
     return f"{line[: _count_fitting(line, max(width - 1, 1))]}…"
 

@@ -230,7 +230,7 @@ def _describe_record(record: Record) -> Any:
 
 
 def _list_groups(records: list[Record]) -> Iterator[list[Record]]:
-    """List all records, and those of one name, one number, or both: a client that follows only some would join them."""
+    """List the records in each way in which a client may join them: all, those of one name, of one number, of both."""
     keys: list[Callable[[Record], Hashable]] = [
         lambda record: None,
         lambda record: record.name,

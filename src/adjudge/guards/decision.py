@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, ClassVar, Literal, Protocol, Self, get_args
 
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import check_choice
 from adjudge.formats.record import Layout, read_record, write_record
 from adjudge.formats.text import clean
+from adjudge.formats.times import get_now
 from adjudge.result import DecidedBy, JudgeResult, make_id, read_result
 
 
@@ -48,10 +49,6 @@ Step = Literal["allow", "block", "ask"]
 
 
 EventKind = Literal["judged", "asked", "answered", "unrecorded", "decided"]
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +133,7 @@ class Decision:
     """Yours: the ``metadata`` that the check was given."""
     id: str = field(default_factory=make_id)
     """The id of this decision."""
-    created_at: datetime = field(default_factory=_now)
+    created_at: datetime = field(default_factory=get_now)
     """The time at which it was made, in UTC."""
 
     def __post_init__(self) -> None:
@@ -197,7 +194,7 @@ def supersede(
         decision,
         pending=False,
         id=make_id(),
-        created_at=_now(),
+        created_at=get_now(),
         allowed=allowed,
         decided_by=decided_by,
         detail=detail,
@@ -224,7 +221,7 @@ class GateEvent:
     """The event, in one sentence."""
     decision: Decision | None = None
     """With ``decided``, what was decided."""
-    at: datetime = field(default_factory=_now)
+    at: datetime = field(default_factory=get_now)
     """The time at which it happened, in UTC."""
 
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from adjudge.formats.record import write_record
+from adjudge.formats.times import get_now
 from adjudge.question.question import Answer, Part, Question, Wording, digest_question
 from adjudge.result import DecidedBy
 
 GuardKind = Literal["prompt", "input", "probe", "creation", "promotion"]
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +37,7 @@ class GuardEvent:
     """The one who decided: ``judge``, ``rule``, ``human`` or ``policy``."""
     duration_ms: float
     """The time that the check took, in milliseconds."""
-    at: datetime = field(default_factory=_now)
+    at: datetime = field(default_factory=get_now)
     """The time at which it ended, in UTC."""
 
     def to_dict(self) -> dict[str, Any]:

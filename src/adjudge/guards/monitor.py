@@ -21,6 +21,7 @@ from adjudge.formats.arguments import check_choice, check_label
 from adjudge.formats.numbers import format_rate
 from adjudge.formats.record import Layout, read_record, write_record
 from adjudge.formats.text import show
+from adjudge.formats.times import read_zoned_time
 from adjudge.ledger.columns import (
     AUDIT_CLOSED,
     AUDIT_FAILED,
@@ -248,7 +249,11 @@ class _Progress:
         self.worst.setdefault(terms, ShareTest(promise=terms.promise))
 
     def _add_drawn(self, payload: Mapping[str, Any]) -> None:
-        terms, ident, expires_at = _read_terms(payload), payload.get("approval"), _read_time(payload.get("expires_at"))
+        terms, ident, expires_at = (
+            _read_terms(payload),
+            payload.get("approval"),
+            read_zoned_time(payload.get("expires_at")),
+        )
         if terms is None or not isinstance(ident, str) or expires_at is None:
             return
         self._count_drawn(terms)
@@ -347,13 +352,6 @@ def _read_terms(payload: Mapping[str, Any]) -> _Terms | None:
     if not isinstance(promise, float) or not isinstance(confidence, float):
         return None
     return _Terms(promise, confidence) if 0 < promise < 1 and 0 < confidence < 1 else None
-
-
-def _read_time(text: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text).astimezone(UTC) if isinstance(text, str) else None
-    except ValueError:
-        return None
 
 
 class MonitorReader:

@@ -124,7 +124,7 @@ class _Checks:
         return verdict.kind == "pending"
 
     async def decide(self, call: ToolCall, context: RunContextWrapper[Any]) -> ToolVerdict:
-        """Return the verdict about a call that is invoked now."""
+        """Return the verdict that ``look_ahead`` got about a call, if it is of this run and fresh, or ask the guard."""
         name = _name_call(call)
         kept = None if name is None else self._kept.pop(name, None)
         # The usage is one object for a run, so that a verdict never goes to another run with the same ids.

@@ -1,9 +1,10 @@
 """Several judges as one: who is asked when, under which clock, and what happens to those who lose.
 
-Every decision is in ``chain_outcome.py``: what the seats' results add up to, when a cascade goes to the next seat
-(``decide_cascade``), and when ``fail_open`` may open (``may_open``). Here is the concurrency around it. Losing and late
-calls are cancelled and awaited, never abandoned, and status travels beside the text: nothing a reply says can change
-who is asked.
+What the seats' results add up to is decided in ``chain_outcome.py`` (``count_votes``), and so is when a cascade goes
+to the next seat (``decide_cascade``) and when ``fail_open`` may open (``may_open``). Here is the concurrency around it:
+when a seat is asked, the second of a hedged chain too, and for which seats a chain still waits. Losing and late calls
+are cancelled and awaited, never abandoned, and status travels beside the text: nothing a reply says can change who is
+asked.
 """
 
 from __future__ import annotations

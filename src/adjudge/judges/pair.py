@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from adjudge.errors import Reason, UsageError
 from adjudge.formats.display import describe_models
 from adjudge.formats.record import Layout, read_record, write_record
 from adjudge.formats.text import clean
+from adjudge.formats.times import get_now
 from adjudge.result import REASONS, DecidedBy, JudgeResult, Outcome, Usage, find_gravest, is_share, make_id, read_result
 
 Preference = Literal["first", "second", "tie"]
@@ -30,10 +31,6 @@ PREFERENCES: tuple[Preference, ...] = get_args(Preference)
 _SWAPPED: Mapping[object, Preference] = {"first": "second", "second": "first", "tie": "tie"}
 
 _SCORES: Mapping[Preference, float] = {"first": 1.0, "tie": 0.5, "second": 0.0}
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +104,7 @@ class PairResult:
     """Yours: the ``metadata`` of the call."""
     id: str = field(default_factory=make_id)
     """The id of this result."""
-    created_at: datetime = field(default_factory=_now)
+    created_at: datetime = field(default_factory=get_now)
     """The time at which it was made, in UTC."""
 
     def __post_init__(self) -> None:

@@ -122,7 +122,7 @@ def _fold_value(value: object) -> str:
 
 
 def _list_values(root: object) -> Iterator[str]:
-    """List the texts and numbers in metadata, in order; what anybody's program nests does not nest this."""
+    """List the texts and numbers in metadata, in order; with a stack, so that deep metadata exhaust no recursion."""
     stack = [root]
     while stack:
         node = stack.pop()

@@ -558,7 +558,7 @@ def find_latest(connection: Connection, *, behind: int = 0) -> str | None:
     return connection.execute(statement).scalar_one_or_none()
 
 
-def has_passed(connection: Connection, behind: int, at: str) -> bool:
+def has_passed(connection: Connection, *, behind: int, at: str) -> bool:
     """Return whether an entry behind a place was written at a time or later, though the clock may be set back since."""
     latest = find_latest(connection, behind=behind)
     return latest is not None and latest >= at

@@ -1,4 +1,7 @@
-"""The check of a chain of entries: what is in order, the first that is not, and what could not be seen. Pure."""
+"""The check of a chain of entries: what is in order, the first that is not, and what could not be seen. Pure.
+
+What an entry's hash covers is decided in ``entry.py`` (``hash_entry``).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Retries of requests to a server, and the wait before each: arithmetic alone, no clock and no network.
 
-What counts as a broken connection, and the waiting itself, is in ``providers/http.py``; a webhook has its own loop over
-these functions in ``guards/approval/webhook.py``.
+What counts as a broken connection, and the waiting itself, is in ``providers/http.py``. Requests about batches have a
+loop over these functions in ``batch/wire.py``, and a webhook has one in ``guards/approval/webhook.py``.
 """
 
 from __future__ import annotations

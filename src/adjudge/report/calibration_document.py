@@ -27,7 +27,7 @@ def make_calibration_document(calibration: Calibration, name: str) -> Document:
         Facts(pairs=list(list_calibration_facts(calibration))),
     ]
     if calibration.tests:
-        blocks.append(_show_tests(calibration))
+        blocks.append(_make_test_table(calibration))
     return Document(
         name=(
             f"{calibration.risk}<={calibration.bound:g} of ",
@@ -48,7 +48,7 @@ def make_cascade_document(calibration: CascadeCalibration, one: str, other: str)
         Facts(pairs=list(list_cascade_facts(calibration))),
     ]
     if calibration.tests:
-        blocks.append(_show_tests(calibration))
+        blocks.append(_make_test_table(calibration))
     name = (
         f"lost<={calibration.bound:g} by ",
         Words(text=calibration.cheap),
@@ -65,7 +65,7 @@ _HEADLINES = {
 }
 
 
-def _show_tests(calibration: Calibration | CascadeCalibration) -> Table:
+def _make_test_table(calibration: Calibration | CascadeCalibration) -> Table:
     """Make the table of the last thresholds that were tested."""
     signal = "from score" if isinstance(calibration, Calibration) else "from confidence"
     columns = [Column(signal), *(Column(name, "number") for name in ("releases", "labelled", "wrong", "p-value"))]

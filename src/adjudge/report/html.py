@@ -3,6 +3,8 @@
 No network, readable without script, and nothing in it can become code: every text goes through the environment of
 ``adjudge.templates``, which escapes it. Should that ever fail, the page's own policy still lets no script run but the
 one whose digest it names, loads nothing and sends nothing.
+
+The sections of a run's report are put together in ``run_document.py``.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 All of them speak of something that did not happen: no other call, no other file, no more than so many. A run that is
 not complete, and content that is no run, cannot show that, so they fail. Names and paths are compared as the rules on
 calls compare them: to the letter where something is demanded, and with what resembles it where it is refused.
+
+``called``, ``not_called`` and ``call_order`` are in ``tool_calls.py``, ``commands`` in ``commands.py``.
 """
 
 from __future__ import annotations

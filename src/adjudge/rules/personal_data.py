@@ -153,7 +153,8 @@ def _find_cards(text: str, start: int, end: int) -> Spans:
     """Yield runs of groups that are written as card numbers are, and whose check digit is right."""
     groups = list(_split_groups(text, start, end))
     for index, (at, stop) in enumerate(groups):
-        for count in _CARD_COUNTS.get(stop - at, (1,)):
+        group_counts = _CARD_COUNTS.get(stop - at, (1,))
+        for count in group_counts:
             window = groups[index : index + count]
             if len(window) == count and _is_card([text[low:high] for low, high in window]):
                 _, last_stop = window[-1]
@@ -173,6 +174,11 @@ def _split_groups(text: str, start: int, end: int) -> Spans:
 
 
 def _is_card(groups: list[str]) -> bool:
+    """Return whether groups of digits are written as a card's number is, and pass its check.
+
+    Three groups are those of American Express (4-6-5) and Diners Club (4-6-4), four or five those of all others; one or
+    two may have any sizes.
+    """
     sizes = [len(group) for group in groups]
     if len(sizes) == 3 and not (sizes[:2] == [4, 6] and sizes[2] in {4, 5}):
         return False

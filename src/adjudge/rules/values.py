@@ -3,6 +3,8 @@ r"""The values of a text that is JSON: every name and value in it, unescaped, ho
 ``\u0072m`` is ``rm`` to every reader of the JSON, and a tool call's arguments are JSON inside a text inside JSON.
 Reading is lenient where a rule refuses (a key that is given twice keeps both of its values, ``NaN`` is a value) and
 strict where a rule demands: what two readers could understand differently must hide nothing, and must prove nothing.
+
+It holds no rule. Which file has a rule says ``rules/shipped.py``; ``similarity``, for one, is in ``checks.py``.
 """
 
 from __future__ import annotations
@@ -114,8 +116,8 @@ def join_halves(text: str) -> str:
 def list_values(text: str, *, strict: bool = False) -> list[Value] | None:
     """List every value of a text that is JSON, or whose lines are, in order; ``None`` for any other text.
 
-    Raises ``TooDeepError`` where depth runs out, of which texts in texts have no more than their outermost; with
-    ``strict``, nothing is raised and what cannot be read to its end is no JSON.
+    Raises ``TooDeepError`` for what nests too deeply, counted through the JSON that texts hold; with ``strict``,
+    nothing is raised and what cannot be read to its end is no JSON.
     """
     try:
         root = _read_nested(text, 0, strict=strict)

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
+from adjudge.formats.times import get_now
 from adjudge.guards.approval.approval import read_name
 from adjudge.ledger.entry import format_time
 from adjudge.ledger.ledger import Ledger
-from adjudge.server.database import ACCOUNTS, SESSIONS, find_table, get_now, read, write
+from adjudge.server.database import ACCOUNTS, SESSIONS, find_table, read, write
 from adjudge.server.permissions import Permissions, read_permissions, write_permissions
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -142,11 +141,6 @@ async def read(ledger: Ledger, work: Callable[[Connection], T]) -> T | None:
 async def write(ledger: Ledger, work: Callable[[Connection], T]) -> T:
     """Run a function that changes the tables, in one durable transaction, while every other writer waits."""
     return await ledger.transact(lambda transaction: work(transaction.connection), tables=make_tables())
-
-
-def get_now() -> datetime:
-    """Return the time, in UTC."""
-    return datetime.now(UTC)
 
 
 def write_names(names: AbstractSet[str] | None) -> str | None:

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import Response
 
+from adjudge.formats.times import get_now
 from adjudge.ledger.entry import format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.server.caller import Caller
-from adjudge.server.database import ANSWERS, find_table, get_now, write
+from adjudge.server.database import ANSWERS, find_table, write
 from adjudge.server.problem import Problem
 from adjudge.server.state import ServerState
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from time import monotonic
 
+from adjudge.formats.times import get_now
 from adjudge.ledger.ledger import Ledger
-from adjudge.server.database import get_now
 from adjudge.server.keys import ApiKey, find_key
 
 REMEMBERED_SECONDS = 1.0

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_label
 from adjudge.formats.text import show
+from adjudge.formats.times import get_now
 from adjudge.ledger.entry import format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import Draft
 from adjudge.ledger.store import Transaction, has_passed
 from adjudge.ledger.store import make_table as make_ledger_table
-from adjudge.server.database import KEYS, find_table, get_now, make_tables, read
+from adjudge.server.database import KEYS, find_table, make_tables, read
 from adjudge.server.permissions import Permissions, read_permissions, write_permissions
 
 if TYPE_CHECKING:
@@ -179,10 +180,12 @@ def _has_ended(connection: Connection, row: Any) -> bool:
     from sqlalchemy import func, select
 
     ends = [at for at in (row.expires_at, row.revoked_at) if at is not None]
+    if not ends:
+        return False
     entries = make_ledger_table()
     statement = select(func.max(entries.c.seq)).where(entries.c.subject == f"key:{row.prefix}")
-    last_seq = connection.execute(statement).scalar_one() if ends else None
-    return last_seq is not None and has_passed(connection, last_seq, min(ends))
+    last_seq = connection.execute(statement).scalar_one()
+    return last_seq is not None and has_passed(connection, behind=last_seq, at=min(ends))
 
 
 def _make_entry(ledger: Ledger, kind: str, key: ApiKey, by: str | None, replaces: str | None = None) -> Draft:

@@ -1,6 +1,7 @@
 """Limits of what a server does at once: contents that are judged, those that wait, and attempts to sign in.
 
-The numbers for contents are in ``config/server.py``.
+The numbers for contents are in ``config/server.py``. How long a request may take is decided in ``protection.py`` and,
+for its head, in ``http_protocol.py``.
 """
 
 from __future__ import annotations

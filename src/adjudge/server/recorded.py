@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from adjudge.formats.times import get_now
 from adjudge.ledger.columns import STATES, find_columns, make_column_tables
 from adjudge.ledger.entry import format_time
 from adjudge.ledger.ledger import Ledger
@@ -20,7 +21,6 @@ from adjudge.ledger.recorded import RecordedResult, make_recorded
 from adjudge.ledger.search_index import find_unsearched, match_entries
 from adjudge.ledger.search_text import read_query
 from adjudge.ledger.store import make_table
-from adjudge.server.database import get_now
 from adjudge.server.entry_lookup import read_closed
 
 if TYPE_CHECKING:

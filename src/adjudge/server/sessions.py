@@ -16,10 +16,11 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from adjudge.config.server import ServerSettings
+from adjudge.formats.times import get_now
 from adjudge.ledger.entry import format_time
 from adjudge.ledger.ledger import Ledger
 from adjudge.server.accounts import CheckedAccount
-from adjudge.server.database import ACCOUNTS, SESSIONS, find_table, get_now, read, write
+from adjudge.server.database import ACCOUNTS, SESSIONS, find_table, read, write
 from adjudge.server.permissions import Permissions, read_permissions
 
 if TYPE_CHECKING:

@@ -245,8 +245,9 @@ def _read_hunk(row: str) -> _Hunk:
 
 
 def _find_kind(rows: Sequence[str], place: int, hunk: _Hunk, *, after_file: bool) -> PatchLineKind:
+    """Find the kind of a row; inside a hunk, ``--- `` is a removed line unless a ``+++ `` and an ``@@`` follow it."""
     row, following = rows[place], rows[place + 1 : place + 3]
-    begins_file = row.startswith("--- ") and following[:1] != [] and following[0].startswith("+++ ")
+    begins_file = row.startswith("--- ") and bool(following) and following[0].startswith("+++ ")
     begins_file_and_hunk = begins_file and len(following) == 2 and _HUNK.match(following[1]) is not None
     if hunk.is_open and not begins_file_and_hunk:
         return "head" if _HUNK.match(row) else _SIGNS.get(row[:1], "same")

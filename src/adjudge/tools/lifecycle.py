@@ -337,7 +337,7 @@ def make_result(outcome: Outcome, verdict: CreationVerdict | None) -> ForgeResul
 
 
 async def ask_creation(judge: ToolJudge, candidate: ToolCandidate, seconds: float) -> CreationVerdict:
-    """Ask for the verdict on a candidate; a late one is a rejection.
+    """Ask for the verdict on a candidate, which is claimed for so many seconds; a late verdict is a rejection.
 
     Raises ``UsageError`` for what is no verdict on this candidate.
     """

@@ -20,6 +20,7 @@ from adjudge.errors import Argument, LedgerError, ToolRefused, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_seconds, check_share, check_whole_number
 from adjudge.formats.invisible import explain_doubtful_name
 from adjudge.formats.text import show
+from adjudge.formats.times import get_now
 from adjudge.guards.tool_guard.call import ToolCall
 from adjudge.guards.tool_guard.screens import Screened
 from adjudge.hooks import call_safely
@@ -100,10 +101,6 @@ LONGEST_NAME = 200
 """Characters in the name of a tool, an agent, a session or a person; every database can find texts of that length."""
 
 
-def _get_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class ToolRegistry:
     """Forged tools by tier: of one session, of one agent, or shared.
 
@@ -136,7 +133,7 @@ class ToolRegistry:
         min_uses: int = 5,
         min_success_rate: float = 0.8,
         claim_seconds: float = 300.0,
-        clock: Callable[[], datetime] = _get_now,
+        clock: Callable[[], datetime] = get_now,
     ) -> None:
         if store is not None and not isinstance(store, Ledger | str):
             raise UsageError(

@@ -216,7 +216,7 @@ def _check_texts(*texts: object) -> None:
 
 
 def _check_approval(verdict: CreationVerdict | ReviewVerdict) -> None:
-    """Refuse an approval that nobody gave: held here, no reader of replies can bring one about."""
+    """Refuse an approval that nobody gave: checked in the type, so that no reader of replies can make one."""
     result = verdict.chain_result
     if result is not None and not isinstance(result, JudgeChainResult):
         raise UsageError(f"the chain_result of a verdict is a JudgeChainResult or None, got {show(result)}")

@@ -353,7 +353,10 @@ def measure_alpha(sums: Floats, values: Floats, scale: Scale) -> Floats:
 
 
 def _measure_apart(totals: Floats, values: Floats, scale: Scale) -> Floats:
-    """The squared difference of each two values; on the ordinal scale it depends on how often values occur."""
+    """Compute the squared difference of each two values, as Krippendorff's alpha has it, for each table or for all.
+
+    On the ordinal scale it depends on how often values occur; on the others the first dimension has length 1.
+    """
     import numpy as np
 
     one, other = values[:, None], values[None, :]

@@ -70,7 +70,7 @@ def create(
     NAME says what the key is for. Only a digest of the key is stored, in the ledger's database.
     """
     check_installed()
-    from adjudge.server.database import get_now
+    from adjudge.formats.times import get_now
     from adjudge.server.keys import create_key
 
     configuration = read_config(config)
@@ -101,7 +101,7 @@ def rotate(
     PREFIX is the 12 characters after adj_ of the old key, which ends at once, or after --keep.
     """
     check_installed()
-    from adjudge.server.database import get_now
+    from adjudge.formats.times import get_now
     from adjudge.server.keys import rotate_key
 
     if not 0 <= keep <= 8_760:
@@ -133,7 +133,7 @@ def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, l
     $ adjudge keys list
     """
     check_installed()
-    from adjudge.server.database import get_now
+    from adjudge.formats.times import get_now
     from adjudge.server.keys import list_keys
 
     keys = use_database(read_config(config), ledger, list_keys, for_writing=False)

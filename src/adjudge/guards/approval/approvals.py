@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from adjudge.errors import Argument, DecisionRefused, LedgerError, RefusedBecause, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_label, check_seconds
 from adjudge.formats.plain import to_plain
+from adjudge.formats.times import get_now
 from adjudge.guards.approval.approval import (
     NO_PLACE,
     STATUSES,
@@ -179,10 +180,6 @@ _DRAIN = 10.0
 """Seconds that closing waits for deliveries."""
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Approvals:
     """Ask people, count what they decide, and record every step.
 
@@ -211,7 +208,7 @@ class Approvals:
         webhook: Webhook | None = None,
         make_link: MakeLink | None = None,
         keep_for: float | None = None,
-        clock: Callable[[], datetime] = _now,
+        clock: Callable[[], datetime] = get_now,
     ) -> None:
         if not isinstance(store, Ledger | str):
             raise UsageError(
@@ -230,7 +227,7 @@ class Approvals:
         self._next_sweep = 0.0
         self._clock = clock
         # Only then can the dates of its entries be compared with this clock.
-        self._shares_clock = clock is _now
+        self._shares_clock = clock is get_now
         self._latest, self._latest_lock = datetime.min.replace(tzinfo=UTC), threading.Lock()
         self._courier = DeliveryQueue(webhook, make_link=make_link) if webhook is not None else None
 

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any, ClassVar
 
 from adjudge.formats.record import Layout, write_record
+from adjudge.formats.times import read_zoned_time
 from adjudge.ledger.entry import Entry
 
 
@@ -79,7 +80,7 @@ class FigureCounter:
         outcome = result.get("outcome") if isinstance(result, Mapping) else None
         if outcome in ("passed", "failed"):
             self._counts["with_judge" if (outcome == "passed") == approved else "against_judge"] += 1
-        requested_at, at = _read_time(payload.get("requested_at")), _read_time(payload.get("at"))
+        requested_at, at = read_zoned_time(payload.get("requested_at")), read_zoned_time(payload.get("at"))
         if requested_at is not None and at is not None:
             self._seconds.append(max(0.0, (at - requested_at).total_seconds()))
 
@@ -95,11 +96,3 @@ class FigureCounter:
             withdrawn=self._counts["withdrawn"],
             median_seconds=median(self._seconds) if self._seconds else None,
         )
-
-
-def _read_time(text: object) -> datetime | None:
-    try:
-        at = datetime.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
-    return at if at is not None and at.tzinfo is not None else None

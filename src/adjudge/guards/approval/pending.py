@@ -4,7 +4,8 @@ Anybody who can write the database can change the table, so the ledger has to co
 ``approval.requested`` entry holds the digest of the pending decision, and the entry of the decision that replaces it
 says that the approval is used.
 
-Everything that a resumed decision has to match is decided in ``guards/gate.py`` (``Check.resume``).
+Everything that a resumed decision has to match is decided in ``guards/gate.py`` (``Check.resume``), and whether a
+request has expired in ``approval.py`` (``is_due``).
 """
 
 from __future__ import annotations

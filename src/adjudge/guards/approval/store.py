@@ -798,7 +798,14 @@ def find_time(connection: Connection, approval: Approval, now: datetime) -> date
     moments = [(approval.seq, approval.expires_at), *[(vote.seq, vote.final_at) for vote in approval.pending_votes]]
     later = [(seq, moment) for seq, moment in moments if moment is not None and moment > now]
     return max(
-        [now, *[moment for seq, moment in later if has_passed(connection, seq or NO_PLACE, format_time(moment))]]
+        [
+            now,
+            *[
+                moment
+                for seq, moment in later
+                if has_passed(connection, behind=seq or NO_PLACE, at=format_time(moment))
+            ],
+        ]
     )
 
 

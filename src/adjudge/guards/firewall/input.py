@@ -15,7 +15,7 @@ from adjudge.guards.event import GuardEvent, make_guard_question
 from adjudge.guards.firewall.prompt import explain_undecided, find_unreliable_judge, iterate_seats
 from adjudge.guards.firewall.question import (
     INPUT,
-    PLAIN,
+    MAPPING_TYPES,
     InputReply,
     UnwritableError,
     answer_input,
@@ -207,7 +207,7 @@ class InputFirewall(ReadOnly):
                 f"arguments must be a mapping of names to values, got {type(arguments).__name__}", argument="arguments"
             )
         started = time.perf_counter()
-        if type(arguments) in PLAIN and not arguments:
+        if type(arguments) in MAPPING_TYPES and not arguments:
             return InputVerdict(passed=True, duration_ms=since(started))
         try:
             text = render_arguments(arguments)

@@ -250,7 +250,7 @@ MOST_CHARACTERS = 1_000_000
 MOST_RULES = 1_000
 
 
-PLAIN = frozenset((dict, OrderedDict, defaultdict))
+MAPPING_TYPES = frozenset((dict, OrderedDict, defaultdict))
 """Mappings whose members are all there is to them. One that keeps several values under a key, as web frameworks have,
 shows one of them and gives the function the others."""
 
@@ -318,7 +318,7 @@ class _PlainCopier:
             return value
         if depth >= MOST_DEPTH:
             raise UnwritableError(f"the arguments hold themselves, or nest deeper than {MOST_DEPTH} levels")
-        if type(value) in PLAIN:
+        if type(value) in MAPPING_TYPES:
             return {_check_key(key): self.copy(member, depth + 1) for key, member in value.items()}
         if type(value) in {list, tuple}:
             return [self.copy(member, depth + 1) for member in value]

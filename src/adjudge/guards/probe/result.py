@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -15,15 +15,12 @@ from adjudge.errors import Reason, UsageError
 from adjudge.formats.numbers import format_score
 from adjudge.formats.record import Layout, write_record
 from adjudge.formats.text import clean
+from adjudge.formats.times import get_now
 from adjudge.guards.probe.probe import DEFAULT_THRESHOLDS, Drift, ProbeThresholds, SemanticProbe
 from adjudge.result import DecidedBy, JudgeChainResult, Outcome
 
 STEADY: tuple[Drift, ...] = ("none", "low")
 """The levels of drift that pass."""
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -85,7 +82,7 @@ class ProbeResult:
     """The tool's time included, where it was called here."""
     chain_result: JudgeChainResult | None = None
     """Every seat's answer; ``None`` when nobody was asked."""
-    at: datetime = field(default_factory=_now)
+    at: datetime = field(default_factory=get_now)
     """The time at which it was evaluated, in UTC."""
 
     def __post_init__(self) -> None:

@@ -1,6 +1,7 @@
 """A call of a tool that an agent wants to make, and the answer of a guard, as values. Pure.
 
-Whether a call may be made is decided in ``guard.py`` (``ToolGuard._check_question``).
+Whether a call may be made is decided in ``guard.py`` (``ToolGuard._check_question``), where the sentences are too that
+an agent reads after a refusal.
 """
 
 from __future__ import annotations

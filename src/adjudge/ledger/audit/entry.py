@@ -17,6 +17,7 @@ from adjudge.formats.invisible import explain_doubtful_name
 from adjudge.formats.plain import to_plain
 from adjudge.formats.record import write_record
 from adjudge.formats.text import clean
+from adjudge.formats.times import get_now
 from adjudge.ledger.audit.opinion import OPINIONS, Opinion, choose_opinion, explain_opinion
 from adjudge.ledger.entry import Head
 from adjudge.ledger.payload import encode_payload
@@ -85,10 +86,6 @@ MOST_LISTED = 1_000
 """Findings, things judged and rule results that one report lists; the numbers count all of them."""
 
 _LARGEST = 2**53 - 1
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +255,7 @@ class AuditEntry:
     """Yours."""
     id: str = field(default_factory=make_id)
     """The id of the audit."""
-    created_at: datetime = field(default_factory=_now)
+    created_at: datetime = field(default_factory=get_now)
     """The time at which it was made, in UTC."""
 
     def __post_init__(self) -> None:

@@ -106,9 +106,9 @@ class BatchWire:
         """
         failed: ModelError | None = None
         for attempt in range(1, ATTEMPTS + 1):
-            cutter = LineCutter(take)
+            cutter, wait = LineCutter(take), None
             try:
-                status, _, content = await self._ask_once("GET", url, within=WITHIN_FILE, take=cutter.feed)
+                status, headers, content = await self._ask_once("GET", url, within=WITHIN_FILE, take=cutter.feed)
             except ModelError as error:
                 failed = error
             except ValueError as error:  # a line that never ends
@@ -116,14 +116,15 @@ class BatchWire:
             else:
                 if status == 200 and cutter.finish():
                     return
-                if status != 200 and not may_retry(status, {}, content):
+                if status != 200 and not may_retry(status, headers, content):
                     raise self._make_error(status, content)
+                wait = read_wait(headers, time.time)
                 problem = "the file of results ends in the middle of a line"
                 failed = (
                     ModelError(f"{self.access.host}: {problem}") if status == 200 else self._make_error(status, content)
                 )
             if attempt < ATTEMPTS:
-                await asyncio.sleep(back_off(attempt, random.random))
+                await asyncio.sleep(min(wait or back_off(attempt, random.random), LONGEST_WAIT))
         raise failed or ModelError(f"{self.access.host} sent no file")
 
     async def read_lines(

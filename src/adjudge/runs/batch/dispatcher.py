@@ -374,12 +374,12 @@ class BatchDispatcher:
         If it is there, it is waited for. If the provider certainly has no such job, and had time to list it, its
         requests are requeued. Otherwise it stays doubtful. The results of one that has ended are read once more.
         """
-        if batch.job:
+        if batch.job:  # its results lacked lines
             await self._poll_again(batch, api)
             return
         try:
             jobs = await api.list_jobs(batch.created_at - SKEW)
-            job, open_ends = await self._find_job(batch, api, jobs)
+            job, has_unfinished = await self._find_job(batch, api, jobs)
         except ModelError as error:
             if error.status in _STOPPING:
                 raise
@@ -390,7 +390,7 @@ class BatchDispatcher:
             return
         if job is not None:
             self._adopt_job(batch, api, job)
-        elif open_ends:
+        elif has_unfinished:
             self._keep_message(batch, "a batch that has not ended yet may be it, and only its results can tell")
             self._requeue_if_allowed(batch)
         elif time.monotonic() >= self._doubtful_since.get(batch.number, 0.0) + self._grace:
@@ -418,17 +418,17 @@ class BatchDispatcher:
         ours = {own_batch.job for own_batch in self._store.list_batches()}
         # Nothing of a doubtful job was collected, so that all its requests are among those that were sent.
         names = {name for name, _ in self._store.list_sent(batch.number)}
-        foreign, open_ends = self._foreign_jobs.setdefault(batch.number, set()), False
+        foreign, has_unfinished = self._foreign_jobs.setdefault(batch.number, set()), False
         for job in jobs:
             if job.id in ours or job.id in foreign or job.total not in (None, batch.requests):
                 continue
             if job.phase != "ended":
-                open_ends = True
+                has_unfinished = True
             elif await _holds_any(api, job, names):
                 return job, False
             else:
                 foreign.add(job.id)
-        return None, open_ends
+        return None, has_unfinished
 
     def _requeue_if_allowed(self, batch: KeptBatch) -> None:
         """With ``pay_again``, requeue what a job left open that may have been run; otherwise change nothing.

@@ -1,4 +1,7 @@
-"""A run by batches: its first cases are judged live, and the others wait for what comes back from the providers."""
+"""A run by batches: its first cases are judged live, and the others wait for what comes back from the providers.
+
+Batches are made, sent, found again and fetched in ``dispatcher.py``.
+"""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.errors import DecisionRefused, LedgerError, UsageError
+from adjudge.formats.times import get_now
 from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import Gap
@@ -43,7 +44,6 @@ from adjudge.ledger.search_text import LONGEST_QUERY
 from adjudge.server.api.approvals import MOST_CLOSED, can_see
 from adjudge.server.api.endpoint import explaining_usage
 from adjudge.server.caller import Caller, require
-from adjudge.server.database import get_now
 from adjudge.server.links import check_link
 from adjudge.server.pages.approval_view import (
     Reader,
@@ -625,8 +625,8 @@ async def _make_queue(
         # The part of the queue that is shown, and the requests that open the parts before and after it.
         "queue": [make_queue_item(request, reader, now) for request in rows],
         "first": begin + 1,
-        "back": ids[begin - _ROWS] if begin else None,
-        "on": ids[begin + _ROWS] if begin + _ROWS < len(ids) else None,
+        "previous_part": ids[begin - _ROWS] if begin else None,
+        "next_part": ids[begin + _ROWS] if begin + _ROWS < len(ids) else None,
         "waiting": len(ids),
         "mine": len(queue.waiting),
         # What comes later is announced and not put among them.

@@ -15,13 +15,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.errors import DecisionRefused, UsageError
+from adjudge.formats.times import get_now
 from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.queue import QueueReader
 from adjudge.guards.approval.request import LONGEST_REASON
 from adjudge.server.api.approvals import MOST_CLOSED, can_see
 from adjudge.server.caller import Caller, require
-from adjudge.server.database import get_now
 from adjudge.server.links import check_link
 from adjudge.server.pages.approval_view import Reader, RequestView, make_request_view
 from adjudge.server.pages.opened_query import OpenedQuery

@@ -9,10 +9,10 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from adjudge.formats.numbers import format_score
+from adjudge.formats.times import get_now
 from adjudge.guards.approval.approval import Vote
 from adjudge.guards.approval.queue import RequestSummary
 from adjudge.server.caller import Caller, require
-from adjudge.server.database import get_now
 from adjudge.server.pages.approval_view import find_vote, make_title
 from adjudge.server.pages.page import Context, add_page
 from adjudge.server.pages.paging import Word, choose_word, write_address

@@ -10,11 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.errors import UsageError
+from adjudge.formats.times import get_now
 from adjudge.guards.approval.listed import verify_listed
 from adjudge.ledger.entry import NO_PREV
 from adjudge.ledger.recorded import read_recorded
 from adjudge.server.caller import AnyCaller, Caller, require
-from adjudge.server.database import get_now
 from adjudge.server.entry_lookup import find_gate
 from adjudge.server.pages.ledger_check import Checked
 from adjudge.server.pages.page import Context, add_page, redirect

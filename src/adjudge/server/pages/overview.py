@@ -15,11 +15,11 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 
 from adjudge.formats.numbers import format_rate
+from adjudge.formats.times import get_now
 from adjudge.guards.approval.queue import QueueReader
 from adjudge.ledger.columns import STATES
 from adjudge.server.api.approvals import MOST_CLOSED
 from adjudge.server.caller import AnyCaller, Caller
-from adjudge.server.database import get_now
 from adjudge.server.pages.ledger_check import Checked
 from adjudge.server.pages.monitors import STATES as MONITOR_STATES
 from adjudge.server.pages.monitors import read_monitors
