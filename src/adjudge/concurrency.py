@@ -147,6 +147,7 @@ async def stop_tasks(tasks: Iterable[asyncio.Task[Any]], *, grace: float = GRACE
 
 
 def _release_task(task: asyncio.Task[Any], grace: float) -> None:
+    """Let a task go that ignores its cancellation; it is held until it ends, or its loop is found closed."""
     _logger.warning("%s ignored for %g s that it was cancelled, and was let go", task.get_name(), grace)
     for abandoned in [released for released in _released if released.get_loop().is_closed()]:
         _released.discard(abandoned)
@@ -201,6 +202,7 @@ async def map_concurrently(
     workers: list[asyncio.Task[None]] = []
 
     async def take() -> None:
+        """Work on items until none is left; with each, start one more worker while there is room for it."""
         # One iterator for all of them: each takes the next item when it is free.
         for number, item in numbered:
             if len(workers) < concurrency:
@@ -295,6 +297,7 @@ class _Ahead(Generic[T]):
 
 
 async def _iterate_source(source: Iterable[object] | AsyncIterable[object]) -> AsyncGenerator[object, None]:
+    """Yield the items of a source; raise ``CancelledError`` if an async source swallowed a cancellation."""
     if isinstance(source, AsyncIterable):
         cancellations = count_cancellations()
         async for item in source:

@@ -92,6 +92,7 @@ def check_size(size: int, limit: int, *, model: str) -> None:
 
 
 def _check_text(text: str, label: str) -> str:
+    """Return a text as it is. Raises ``UsageError`` if it holds a NUL character or a lone surrogate."""
     if text.isascii() and "\x00" not in text:  # by far the most, and known without a look at each character
         return text
     if "\x00" in text:
@@ -188,6 +189,7 @@ def _make_depth_error(label: str) -> UsageError:
 
 
 def _dump_model(content: Any, label: str) -> Any:
+    """Return a pydantic model as JSON values. Raises ``UsageError`` for one that cannot be written as JSON."""
     try:
         with convert_panics():
             return content.model_dump(mode="json")
@@ -199,6 +201,7 @@ def _dump_model(content: Any, label: str) -> Any:
 
 
 def _refuse_images(plain: Any, label: str) -> None:
+    """Raise ``UsageError`` for a chat message, alone or in a list, with a part that is an image, sound or file."""
     messages = plain if isinstance(plain, list) else [plain]
     for message in messages:
         parts = message.get("content") if isinstance(message, dict) and "role" in message else None

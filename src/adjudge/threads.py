@@ -50,6 +50,7 @@ async def call_in_thread(function: Callable[[], T], *, name: str, on_return: Cal
     call = functools.partial(contextvars.copy_context().run, function)
 
     def finish(result: Any, error: BaseException | None) -> None:
+        """Set the outcome, in the event loop; it is dropped if nobody waits any more."""
         if on_return is not None:
             on_return()
         if outcome.done():
@@ -60,6 +61,7 @@ async def call_in_thread(function: Callable[[], T], *, name: str, on_return: Cal
             outcome.set_exception(error)
 
     def work() -> Callable[[], None]:
+        """Call the function, in the thread, and return the function that reports its end to the loop."""
         result, error = None, None
         try:
             with convert_panics():
@@ -132,6 +134,7 @@ class _Worker:
         self._pool = pool
 
     def _run_functions(self) -> None:
+        """Do the work that comes, until none has come for ``IDLE_SECONDS``."""
         while (work := self._wait()) is not None:
             report = work()
             self.thread.name = IDLE

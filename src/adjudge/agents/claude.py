@@ -72,6 +72,7 @@ class _Reader:
         self.stop_reason = ""
 
     def read(self, number: int, entry: dict[str, Any]) -> None:
+        """Read one line into the run; a line after the result is reported and read as well."""
         if self.result is not None:
             again = "a second result" if entry.get("type") == "result" else "something"
             self.transcript.report(f"line {number} has {again} after the result")
@@ -104,6 +105,7 @@ class _Reader:
         )
 
     def _read_usage(self) -> Usage | None:
+        """Read the tokens of what is printed, from its result; those of a session are the sum over its models."""
         if self.result is not None:
             usage = self.result.get("usage")
             return read_usage(
@@ -144,6 +146,7 @@ class _Reader:
             self.seen.add(name)
 
     def _read_message(self, number: int, entry: dict[str, Any]) -> None:
+        """Read the parts of a message, and keep the reason for which the agent's last one ended."""
         message = entry.get("message")
         content = message.get("content") if isinstance(message, dict) else None
         if not isinstance(message, dict) or not isinstance(content, str | list):
@@ -156,6 +159,7 @@ class _Reader:
             self._read_part(number, entry, part, message.get("id"))
 
     def _read_part(self, number: int, entry: dict[str, Any], part: Any, reply: Any) -> None:
+        """Read a part of a message: words, a call or a result; any other kind is passed over."""
         kind = read_kind(part)
         if not kind:
             self.transcript.report(f"line {number} has a part without a type")
@@ -176,6 +180,7 @@ class _Reader:
             self.transcript.add_text("system" if is_internal else "user", text)
 
     def _add_call(self, number: int, entry: dict[str, Any], part: dict[str, Any], reply: Any) -> None:
+        """Add a call of the agent; a call in a message of the user is reported and not added."""
         if entry["type"] != "assistant":
             self.transcript.report(
                 f"line {number} is a call of {quote(str(part.get('name')), 60)} that is not the agent's"

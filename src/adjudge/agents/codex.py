@@ -95,6 +95,7 @@ class _Events:
             self.transcript.report(f"line {number} is of a kind that is not known here: {quote(kind, 60)}")
 
     def make_run(self) -> AgentRun:
+        """Make the run; one without the end of its turn has failed, and that is reported."""
         if self.end is None:
             self.transcript.report("there is no end of the turn")
         end = self.end or {}
@@ -155,6 +156,7 @@ class _Rollout:
             self._read_response(number, payload)
 
     def make_run(self) -> AgentRun:
+        """Make the run; one whose turn is still open has failed, which is reported, and so has one that was aborted."""
         if self.is_open:
             self.transcript.report("it ends before the agent's turn does")
         return self.transcript.make_run(
@@ -172,6 +174,7 @@ class _Rollout:
         self.session = self.session or session
 
     def _read_event(self, payload: dict[str, Any]) -> None:
+        """Read an event: the beginning or end of a turn, or the tokens so far; any other is passed over."""
         kind = read_kind(payload)
         if kind == "task_started":
             self.is_open = True
@@ -204,6 +207,7 @@ class _Rollout:
             self.transcript.report(f"line {number} is of a kind that is not known here: {quote(kind, 60)}")
 
     def _read_message(self, payload: dict[str, Any]) -> None:
+        """Read a message; one that Codex wrote in the user's name counts as the system's."""
         text = read_text(payload.get("content"))
         role = payload.get("role")
         if role == "assistant":

@@ -106,6 +106,7 @@ def read_conversation(value: Any) -> Conversation | None:
 
 
 def _read_own(value: dict[str, Any]) -> Conversation | None:
+    """Read what ``AgentRun.to_dict`` wrote, and list what else it holds; ``None`` for what is no run."""
     try:
         run = AgentRun.from_dict(value)
     except UsageError:
@@ -201,6 +202,7 @@ def read_excerpt(value: Any) -> Conversation | None:
 
 
 def _read_rendered(step: dict[str, Any]) -> Step:
+    """Read a step as ``render`` writes it; a gap becomes a step that lists what is left out."""
     if "left_out" in step:
         counts = step["left_out"].items()
         return Step(role="system", text=", ".join(f"{name} {number:,}" for name, number in counts))

@@ -170,6 +170,7 @@ class _Reader:
             self.transcript.add_text(_ROLES[role], read_text(self._restore_texts(message.get("content"))))
 
     def _read_reply(self, message: dict[str, Any], agent: str | None) -> None:
+        """Read a message of the agent or a sub-agent: its parts, and then the calls that it lists beside them."""
         reply = read_kind(message, "id") or None
         content = self._restore_texts(message.get("content"))
         for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
@@ -181,6 +182,7 @@ class _Reader:
             self.transcript.add_call(made.get("function"), arguments, made.get("id"), agent=agent, reply=reply)
 
     def _read_part(self, part: dict[str, Any], agent: str | None, reply: str | None) -> None:
+        """Read a part of a reply; the words of a sub-agent are left out, and a provider's call brings its result."""
         kind = read_kind(part)
         if kind == "text":
             if agent is None:
@@ -196,6 +198,7 @@ class _Reader:
             self.transcript.report(f"a message has a part that is not known here: {quote(kind, 60)}")
 
     def _read_tool(self, event: dict[str, Any], agent: str | None) -> None:
+        """Read the execution of a tool; a call that no message has is added, and that is reported."""
         name = event.get("id")
         if not self.transcript.has_call(name):
             self.transcript.report("a tool was executed that no message of the agent calls")
@@ -206,6 +209,7 @@ class _Reader:
             self._add_result(name, event.get("result"), event)
 
     def _add_result(self, name: Any, content: Any, holder: dict[str, Any]) -> None:
+        """Add a result; ``holder`` is the event or message that says whether the call failed and how long it took."""
         error, seconds = holder.get("error"), read_number(holder.get("working_time"))
         failed = error is not None or bool(holder.get("failed"))
         shown = error.get("message") if isinstance(error, dict) else content

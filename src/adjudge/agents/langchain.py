@@ -99,6 +99,7 @@ def _find_output(transcript: Transcript, output: Any) -> str | None:
 
 
 def _read_message(transcript: Transcript, number: int, message: dict[str, Any]) -> None:
+    """Read a message: a tool's result, or words, with the calls if they are the agent's; any other kind is reported."""
     kind = read_kind(message)
     if kind == "tool":
         failed = message.get("status") == "error"
@@ -113,6 +114,7 @@ def _read_message(transcript: Transcript, number: int, message: dict[str, Any]) 
 
 
 def _read_calls(transcript: Transcript, number: int, message: dict[str, Any], reply: str) -> None:
+    """Add the calls of a reply, also those that LangChain could not read; report a reply that was cut off."""
     metadata = message.get("response_metadata")
     reasons = [read_kind(metadata, name) for name in ("finish_reason", "stop_reason", "status")]
     if _CUT_OFF.intersection(reasons):
@@ -150,6 +152,7 @@ def _list_call_ids(message: dict[str, Any]) -> set[str]:
 
 
 def _read_usage(value: Any) -> Usage | None:
+    """Read the tokens of a reply; ``None`` where those of input or output are not known."""
     if not isinstance(value, dict):
         return None
     details = value.get("input_token_details")

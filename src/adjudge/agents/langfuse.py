@@ -97,6 +97,7 @@ def _list_observations(document: Document, transcript: Transcript) -> list[Span]
 
 
 def _read_observation(row: dict[str, Any]) -> Span:
+    """Read an observation as a span, with its whole row as attributes; one that is marked as root has no parent."""
     parent = None if row.get("isRootObservation") is True else read_text(row.get("parentObservationId")) or None
     return Span(
         id=read_text(row.get("id")),

@@ -145,6 +145,7 @@ class _Call:
         return run, output
 
     def _read_output(self, written: bytes) -> AgentRun:
+        """Read a command's output as a transcript; unless a format is demanded, any other text is the answer."""
         text = written.decode(errors="replace")
         try:
             return self._begin_with_prompt(read_run(text.split("\n"), self.format))
@@ -208,6 +209,7 @@ def _make_env(env: Mapping[str, str | None] | None) -> dict[str, str]:
 
 
 def _add_changes(run: AgentRun, before: Snapshot, source: Path, copy: Path) -> AgentRun:
+    """Add the files that the run changed; if either look at the workspace had problems, the run is not complete."""
     after = look_at(copy)
     problems = [*run.problems, *before.problems, *after.problems]
     return replace(

@@ -89,6 +89,7 @@ def _find_output(transcript: Transcript, last: dict[str, Any]) -> str | None:
 
 
 def _read_message(transcript: Transcript, number: int, message: dict[str, Any]) -> None:
+    """Read what the model was sent, or what it replied; report a message that was cut off, and unknown parts."""
     kind, parts = read_kind(message, "kind"), message.get("parts")
     if kind not in _KINDS or not isinstance(parts, list):
         transcript.report(f"message {number} is of a kind that is not known here: {quote(kind, 60)}")

@@ -83,6 +83,7 @@ def read_run(
 
 
 def _detect_format(document: Document) -> str:
+    """Return the format of the first object that a reader knows. Raises ``UsageError`` if no reader knows one."""
     for entry in document.objects[:_FIRST]:
         if entry.get("schema") == AgentRun.schema:
             return "adjudge"

@@ -101,6 +101,7 @@ def cut_steps(steps: Sequence[Step], limit: int) -> tuple[list[dict[str, Any]], 
 
 
 def _render_within(steps: Sequence[Step], room: int, run: _Run | None) -> RenderedRun:
+    """Render within ``room`` characters: whole, else with texts cut, else with steps left out as well."""
     if sum(map(count_characters, steps)) <= room:  # else it is long, and need not be written to know that
         whole = _Attempt(steps, run, room, limit=room)
         if whole.fits:
@@ -179,6 +180,7 @@ class _Attempt:
         return [*last, *failed, *(place for place in others if place not in is_failed)]
 
     def _render_head(self, run: _Run, limit: int) -> dict[str, Any]:
+        """Render what stands before the steps: outcome, problems, answer and files, cut to their share of the room."""
         hidden = len(run.steps) - len(self.steps)
         share = self.room // 4 if limit < self.room else self.room
         head: dict[str, Any] = {"outcome": run.outcome, "complete": run.complete}
@@ -213,6 +215,7 @@ class _Attempt:
         return {"files": rendered} | ({"files_left_out": missing} if missing else {})
 
     def _write_run(self) -> str:
+        """Write the run as JSON; each gap between steps that are kept lists what is left out there."""
         steps: list[dict[str, Any]] = []
         gap: Counter[str] = Counter()
         for place, item in enumerate(self.items):
@@ -226,6 +229,7 @@ class _Attempt:
         return _dump({**self.head, "steps": steps})
 
     def _count_left_out(self) -> dict[str, Any]:
+        """Count what is missing, in the form of ``RenderedRun.left_out``."""
         missing = [step for place, step in enumerate(self.steps) if place not in self.kept]
         characters = self.cut.missing + sum(count_characters(step) for step in missing)
         # What was cut of a step that is left out altogether is counted once.

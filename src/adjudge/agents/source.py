@@ -65,6 +65,7 @@ def read_document(source: object) -> Document:
 
 
 def _read_text(text: str, name: str) -> Document:
+    """Read a file as one JSON value, if it looks like one and is one; else as lines of JSON."""
     if text.lstrip()[:1] == "[" or "\n" not in text.strip():
         whole = _read_whole(text, name)
         if whole is not None:
@@ -78,6 +79,7 @@ def _read_text(text: str, name: str) -> Document:
 
 
 def _read_whole(text: str, name: str) -> Document | None:
+    """Read a text as one JSON value; ``None`` for what is no JSON. Raises ``UsageError`` for JSON without objects."""
     try:
         value = read_json(text)
     except ValueError:
@@ -112,6 +114,7 @@ def _read_lines(lines: Sequence[str], name: str) -> Document:
 
 
 def _read_line(line: str) -> dict[str, Any] | None:
+    """Read a line that is a JSON object, without hidden characters; ``None`` for any other line."""
     try:
         value = read_json(line)
     except ValueError:
@@ -122,6 +125,7 @@ def _read_line(line: str) -> dict[str, Any] | None:
 
 
 def _read_objects(members: Sequence[Mapping[str, Any]]) -> Document:
+    """Read the objects of a program as plain data. Raises ``UsageError`` for too much of them, and for no JSON."""
     if len(members) > MOST_LINES:
         raise UsageError(f"source has more than {MOST_LINES:,} objects", argument="source")
     if find_excess(members, MOST_BYTES) is not None:

@@ -102,6 +102,7 @@ def _list_all(document: Document, transcript: Transcript) -> Iterator[Span]:
 
 
 def _list_otlp(entry: dict[str, Any], transcript: Transcript) -> Iterator[Span]:
+    """Yield the spans of an export as OTLP; report what cannot be read, and attributes that were dropped."""
     resources = entry["resourceSpans"]
     for resource in resources if isinstance(resources, list) else []:
         scopes = resource.get("scopeSpans") if isinstance(resource, dict) else None

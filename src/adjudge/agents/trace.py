@@ -243,6 +243,7 @@ class _Reader:
             self.transcript.report("a message repeats a call that no request to a model has")
 
     def _read_part(self, part: MessagePart, message: Message, request: ModelRequest, reply: str | None) -> None:
+        """Read a part of a message; the words of a sub-agent are left out, and an unknown part is reported."""
         if isinstance(part, Words):
             if request.agent is None:
                 self.transcript.add_text(message.role, part.text, reply=reply)

@@ -124,6 +124,7 @@ def _list_judgement(result: JudgeResult | PairResult, head: str, depth: int) -> 
 
 
 def _describe_origin(result: JudgeResult | PairResult) -> str:
+    """Describe in one line who judged, and the time, tokens and money it took; what is not known is left out."""
     facts = [f"judge {result.judge}"]
     if isinstance(result, JudgeResult):
         facts += [f"model {result.model}"] if result.model else []

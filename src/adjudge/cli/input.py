@@ -241,6 +241,7 @@ def read_rule(text: str) -> Rule:
 
 
 def _read_path(path: str | InputItem, case_criteria: CaseCriteria, label_map: str | None) -> Iterator[InputItem]:
+    """Yield the inputs at a path: one content, or each case of a data set; an error is an input that says why."""
     if isinstance(path, InputItem):
         yield path
         return
@@ -257,6 +258,10 @@ def _read_path(path: str | InputItem, case_criteria: CaseCriteria, label_map: st
 
 
 def _read_set(path: str, case_criteria: CaseCriteria, label_map: str | None) -> Iterator[InputItem]:
+    """Yield each case of a data set.
+
+    Raises ``UsageError`` for a set without cases, and where it cannot be read further.
+    """
     begun = False
     try:
         for case in open_from_options(path, DataOptions(label_map=label_map), case_criteria=case_criteria):
@@ -279,6 +284,10 @@ def _check_some(text: str, name: str) -> str:
 
 
 def _decode(raw: bytes, name: str) -> str:
+    """Decode a text in UTF-8, and drop its byte order mark.
+
+    Raises ``UsageError`` for one that is too large, binary or in another encoding.
+    """
     if len(raw) > LARGEST:
         raise UsageError(f"{name} is larger than {LARGEST // 1_000_000} MB; judge it in parts")
     if b"\x00" in raw:

@@ -121,6 +121,7 @@ class Labelling:
         return True
 
     def _skip(self, task: LabelTask) -> None:
+        """Put the case off; in the second round it is remembered, so that ``fetch`` ends when it comes once more."""
         if self.options.adjudicate:
             self.queue.skip_difference(self.options.rater, task.case)
         else:
@@ -144,6 +145,7 @@ class Labelling:
         self.message = f"{_shorten(shorten_case_id(undone.case))}: {undone_answer} is undone"
 
     def _answer(self, task: LabelTask, key: str) -> None:
+        """Keep the answer of a key; for a pair, the side that was shown becomes the case's own side."""
         value: bool | str = PREFERENCES[key] if task.is_pair else ANSWERS[key]
         if value in ("first", "second"):
             value = task.name_shown("first" if value == "first" else "second")
@@ -304,6 +306,7 @@ def _describe_pace(progress: LabelProgress) -> list[str]:
 
 
 def _list_rubric(rubric: Rubric, task: LabelTask) -> list[Passage]:
+    """List the criteria that are asked about: all of the rubric, or the one that the question names."""
     criteria = rubric.criteria if task.criterion is None else (task.criterion,)
     passages = [Passage(f"rubric: {rubric.name}")]
     for criterion in criteria:
@@ -320,6 +323,7 @@ def _describe_label(label: Label) -> str:
 
 
 def _describe_result(result: JudgeResult | PairResult) -> str:
+    """Describe a judgement in lines: its outcome, the scores with their reasons, and the reasoning of the whole."""
     if isinstance(result, PairResult):
         return f"preferred: {result.preferred or 'undecided'} (of the case's own sides)"
     lines = [describe_outcome(result)]

@@ -97,6 +97,10 @@ def _split_command(option: str, command: str) -> list[str]:
 
 
 def _find_function(name: str) -> Callable[[Any], Any]:
+    """Import the function that ``--function`` names.
+
+    Raises ``UsageError`` for a name of another form, and for what cannot be imported or called.
+    """
     module, colon, path = name.removeprefix("python:").partition(":")
     if not name.startswith("python:") or not module or not colon or not path:
         raise UsageError(f"--function must be like python:package.module:name, got {show(name)}")
@@ -110,6 +114,10 @@ def _find_function(name: str) -> Callable[[Any], Any]:
 
 
 def _find_program(command: str) -> Callable[[Any], Any]:
+    """Make a function that runs a program on its input.
+
+    Raises ``UsageError`` for a program that is not there.
+    """
     words = _split_command("--command", command)
     if shutil.which(words[0]) is None:
         raise UsageError(f"--command: there is no program {show(words[0])} that can be started; name one by its path")
@@ -159,6 +167,7 @@ def _read_answer(raw: bytes) -> Any:
 
 
 async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
+    """Write the input of a program and close it; a program that ends without reading it is no error."""
     assert process.stdin is not None  # noqa: S101 - for the type checker; it was asked for
     with suppress(BrokenPipeError, ConnectionResetError):  # a program need not read its input
         process.stdin.write(data)
@@ -169,6 +178,10 @@ async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
 
 
 async def _read_output(process: asyncio.subprocess.Process) -> bytes:
+    """Read the output of a program, which is killed once it wrote more than ``LARGEST`` bytes.
+
+    What is returned is then longer than ``LARGEST``; the rest is read and dropped.
+    """
     assert process.stdout is not None  # noqa: S101 - as above
     output = b""
     while chunk := await process.stdout.read(65_536):
@@ -209,6 +222,10 @@ def _kill(process: asyncio.subprocess.Process) -> None:
 def _find_mcp_tool(
     named: ToolOptions, server: str, entries: Sequence[ProbeBaseline]
 ) -> AbstractAsyncContextManager[Tool]:
+    """Make the context in which the tool of an MCP server can be called.
+
+    Raises ``UsageError`` where no tool is named, and for an input that is not an object.
+    """
     if named.mcp_tool is None:
         raise UsageError("--mcp names a server; name the tool of it with --mcp-tool")
     for entry in entries:

@@ -142,6 +142,7 @@ def get_case(item: InputItem) -> Case | None:
 
 
 def _describe_request(item: InputItem, judge: Judge, request: Request) -> dict[str, Any]:
+    """Describe a request as plain data; ``tokens`` is estimated at four bytes each, with the form's schema."""
     form = None if request.form is None else {"name": request.form.name, "schema": dict(request.form.schema)}
     size = sum(len(text.encode()) for text in (request.system, request.user, json.dumps(form) if form else ""))
     return name_item(item) | {

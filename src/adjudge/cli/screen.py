@@ -110,6 +110,7 @@ def wrap(text: str, width: int) -> Iterator[str]:
 
 
 def _wrap_line(line: str, width: int) -> Iterator[str]:
+    """Yield pieces of a line that fit into ``width`` columns; the space at which it breaks is left out."""
     while line:
         fits = _count_fitting(line, width)
         if fits < len(line):

@@ -164,6 +164,7 @@ class Connection:
         raw: bytes | None,
         headers: Mapping[str, str],
     ) -> tuple[int, Mapping[str, str], bytes]:
+        """Send a request once, and return the status, the headers (names in lower case) and the body."""
         async with self._open(method, path, query, raw, headers) as answer:
             return answer.status, _list_headers(answer), await self._read_all(answer)
 
@@ -206,6 +207,7 @@ class Connection:
         raise failed
 
     async def _read_all(self, answer: aiohttp.ClientResponse) -> bytes:
+        """Read the whole body of an answer. Raises ``ServerError`` for one that is larger than the limit."""
         pieces, total = [], 0
         async for piece in self._read_pieces(answer):
             pieces.append(piece)
@@ -311,6 +313,10 @@ class _Refusal:
 
 
 def _read_refusal(url: str, status: int, raw: bytes) -> _Refusal:
+    """Read an answer that is not 200: a ``UsageError`` for what the caller can correct, else a ``ServerError``.
+
+    Of the statuses 400 to 499, 408, 421 and 429 are no fault of the request.
+    """
     try:
         body = read_json(raw.decode())
     except ValueError:

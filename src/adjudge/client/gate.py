@@ -198,6 +198,7 @@ class RemoteGate:
     def _make_blocked(
         self, error: Exception, subject: str | None, metadata: Mapping[str, Any] | None, started: float
     ) -> Decision:
+        """Make the decision, blocked by policy, for content that cannot be sent or an answer that does not count."""
         metadata_copy = dict(metadata or {})
         return Decision(
             gate=self.name,

@@ -119,6 +119,7 @@ def _write_criteria(criteria: str | Sequence[str] | Mapping[str, str] | None) ->
 
 
 def _write_rubric(rubric: Rubric | Mapping[str, Any] | str | None) -> Any:
+    """Return a rubric as plain data for the server; a name stays a name. Raises ``UsageError`` for anything else."""
     if isinstance(rubric, Rubric):
         return rubric.to_dict()
     if rubric is None or isinstance(rubric, str):

@@ -250,6 +250,7 @@ def _read_bytes(file: Path, *, required: bool) -> bytes | None:
 
 
 def _check_judge(table: object, where: str) -> None:
+    """Raise ``UsageError`` for a key that ``[judges.NAME]`` cannot have, and for seats that are no list of models."""
     if not isinstance(table, dict):
         raise UsageError(f"{where} must be a table with seats, got {show(table)}")
     check_keys(table, ("seats", *CHAIN_KEYS, *JUDGE_KEYS, *MODEL_KEYS), where)
@@ -328,6 +329,7 @@ def _check_forget(table: Mapping[str, Any], where: str) -> None:
 
 
 def _check_prices(prices: Mapping[str, Any], file: Path) -> None:
+    """Raise ``UsageError`` for prices that cannot be read. Their module is imported only if there are any."""
     if not prices:
         return
     from adjudge.models.price import make_finder
@@ -340,6 +342,10 @@ def _check_prices(prices: Mapping[str, Any], file: Path) -> None:
 
 
 def _check_defaults(defaults: Mapping[str, Any], judges: Mapping[str, Any], file: Path) -> None:
+    """Raise ``UsageError`` for a key or a value that ``[defaults]`` cannot have.
+
+    The judge has to be one of ``judges``, a model (its name has a colon) or ``rules``.
+    """
     where = f"{file}: [defaults]"
     check_keys(defaults, _DEFAULTS, where)
     for key in ("judge", "rubric"):

@@ -234,6 +234,10 @@ def _open_rubric(name: str | None, config: Config) -> Rubric | None:
 
 
 def _open_judge(name: str | None, rubric: Rubric | None, config: Config) -> Any:
+    """Open the judge of a gate; ``None`` without a rubric, and where each criterion has a rule and no judge is named.
+
+    Raises ``UsageError`` for a judge without a rubric, and for a rubric that needs a judge and has none.
+    """
     if rubric is None:
         if name is not None:
             raise UsageError("it has a judge and no rubric to judge by; give rubric", argument="rubric")

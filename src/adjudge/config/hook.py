@@ -159,6 +159,7 @@ def _read_effects_of_tools(value: Any) -> Mapping[str, tuple[str, ...]]:
 
 
 def _read_servers(value: Any) -> tuple[Mapping[str, Any], ...]:
+    """Read ``mcp`` of ``[hook]``, the entries for tools of MCP servers, with ``effects``. Raises ``UsageError``."""
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         example = '[{server = "bank", tool = "pay*", gate = "payments"}]'
         raise UsageError(f"mcp must be a list like {example}, got {show(value)}", argument="mcp")
@@ -192,6 +193,7 @@ def _check_settings(settings: HookSettings) -> None:
 
 
 def _check_until(until: date | None, today: date) -> None:
+    """Raise ``UsageError`` unless observing ends on a day from today to ``LONGEST_OBSERVATION`` later."""
     if until is None:
         raise UsageError('mode = "observe" lets everything through; write until, its last day', argument="until")
     if until < today:
@@ -247,6 +249,7 @@ def find_project(path: Path) -> Path | None:
 
 
 def _check_file(path: Path) -> None:
+    """Raise ``UsageError`` for a configuration that is not there, is a link, or can be written by everybody."""
     try:
         mode = path.lstat().st_mode
     except OSError as error:
@@ -313,6 +316,7 @@ def _list_tables(config: Config) -> dict[str, Any]:
 
 
 def _walk(value: Any) -> Iterator[Any]:
+    """Yield a value and all values in it, at any depth and in no promised order; keys are left out."""
     values = [value]
     while values:
         value = values.pop()
@@ -459,6 +463,11 @@ class GuardMaker:
         return gates[name]
 
     def _list_own_files(self) -> tuple[Path, ...]:
+        """List the files that the guard protects from the agent.
+
+        They are the configuration and the files that it names, ``protects``, a SQLite ledger with its side files, and
+        the keys of the ledger and of the server.
+        """
         config = self.config
         own = [*([config.path] if config.path else []), *list_named_files(config), *map(Path, self.settings.protects)]
         place = find_place(config, None)

@@ -80,6 +80,7 @@ def find_local(timeout: float = 0.3) -> Iterator[tuple[str, str]]:
 
 
 def _find_first_model(port: int, timeout: float) -> str | None:
+    """Find the first model that a local port lists; ``None`` for no answer, or a name that cannot be used."""
     import json
 
     try:
@@ -196,6 +197,10 @@ class Opener:
             return JudgeChain(seats, name=name, **chain)
 
     def _open_model(self, name: str, options: Mapping[str, Any], folder: Path | None) -> Model:
+        """Open a model by its name; ``python:`` imports it from ``folder``.
+
+        If ``record`` is set, its replies are recorded. Raises ``UsageError`` for a name that is no model's.
+        """
         self._check_name(name)
         runs_code = name.strip().startswith("python:")
         model = _open_function(name.strip(), options, folder) if runs_code else open_model(name, **options)

@@ -232,6 +232,7 @@ def _read_name(key: str, value: Any) -> str:
 
 
 def _check_label(label: object) -> None:
+    """Raise ``UsageError`` for a label of no known meaning, with an example of a label map that gives it one."""
     if label is None or isinstance(label, bool | int | float) or label in ("first", "second", "tie"):
         return
     raise UsageError(

@@ -161,6 +161,7 @@ def read_case_criteria(
 
 
 def _check_criteria(criteria: Any) -> None:
+    """Raise ``UsageError`` for criteria of a row that have the wrong type, are too many, or make no rubric."""
     if not isinstance(criteria, str | list | Mapping):
         raise UsageError(
             f"its criteria must be a sentence, a list of them, or names with sentences; got {show(criteria)}"

@@ -226,6 +226,7 @@ class Dataset:
         return f"Dataset({self.name!r})"
 
     def _iterate_cases(self, reading: _Reading) -> Iterator[Case]:
+        """Yield the cases with the labels joined to them; labels that fit none are noted after the last case."""
         if not self._labels:
             yield from self._read_cases(reading)
             return
@@ -238,6 +239,10 @@ class Dataset:
             reading.notes[OTHER_CONTENTS] = labels.other_contents
 
     def _read_cases(self, reading: _Reading) -> Iterator[Case]:
+        """Yield the case of each good row, and treat a bad row as ``on_bad_row`` says.
+
+        An error of the source itself, outside of any row, is raised in any case.
+        """
         for line, row in self._read(reading.notes):
             reading.line = line
             if self._seeks_content and isinstance(row, Mapping):
@@ -285,6 +290,10 @@ class Dataset:
         return f"; {which} {verbs} not shown to the judge, unless ", option, " takes it as the task"
 
     def _make_case(self, row: Mapping[str, Any] | Case | UsageError) -> Case:
+        """Make the case of a row, which may be a case already, or the error that says why it is none.
+
+        Raises ``UsageError`` for a row that cannot be a case.
+        """
         if isinstance(row, Case):
             return row
         if isinstance(row, UsageError):
@@ -317,6 +326,7 @@ class Dataset:
         return split.rest | ({"metadata": {**others, **metadata}} if isinstance(metadata, Mapping) else {})
 
     def _check_id(self, name: str, line: int, seen: dict[str | bytes, int]) -> None:
+        """Note in ``seen`` the line of an id. Raises ``UsageError`` for one that an earlier line has."""
         # A digest of what is long: without an id of its own, each case has one of 64 characters.
         key = name if len(name) <= 16 else blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if key in seen:
@@ -395,6 +405,10 @@ def open_dataset(
 
 
 def _open_folder(name: str, fields: Mapping[str, str | None] | None, on_bad_row: OnBadRow, *, asks: bool) -> Dataset:
+    """Open a folder whose transcripts are the cases; ``asks`` is true where criteria of rows were asked for.
+
+    Raises ``UsageError`` for fields and for criteria, which only rows can have.
+    """
     if fields or asks:
         option = "fields" if fields else "case_criteria"
         raise UsageError(

@@ -211,6 +211,10 @@ class Fields:
         return any(place[0] == "content" for place in places if place)
 
     def _find_place(self, name: str) -> Place | None:
+        """Find the part of a case that a field is by name; ``None`` for none, and for one that is taken from elsewhere.
+
+        A column of a table may also be called like ``metadata.topic``, for a member, or ``labels.json``, for JSON text.
+        """
         if name in KEYS:
             return None if name in self.taken else (name, None)
         key, _, inner = name.partition(".")
@@ -328,6 +332,10 @@ def _make_repeated_error(name: str) -> UsageError:
 
 
 def _add_metadata(members: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
+    """Return the members with all other fields of the row added to their metadata.
+
+    Raises ``UsageError`` for a name that the metadata have already.
+    """
     if not others:
         return members
     metadata = members.get("metadata") or {}

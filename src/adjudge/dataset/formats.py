@@ -362,6 +362,10 @@ def _read_records(texts: _Texts, delimiter: str) -> Iterator[tuple[int, list[str
 
 
 def _check_header(cells: list[str], path: str, form: str, fields: Fields | None) -> list[str]:
+    """Return the names of the columns of a table; a column without a name is called by its place.
+
+    Raises ``UsageError`` for another delimiter, and for columns that cannot be used.
+    """
     header = [cell.strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
     other = ";" if form == "csv" else ","
     if len(header) == 1 and other in header[0]:
@@ -375,6 +379,10 @@ def _check_header(cells: list[str], path: str, form: str, fields: Fields | None)
 
 
 def _read_array(path: str) -> Iterator[Row]:
+    """Yield the members of a JSON list with their places from 1; an empty file has none.
+
+    Raises ``UsageError`` for a file that holds no list in JSON.
+    """
     text = read_whole(path, LARGEST_JSON)
     try:
         rows = read_json(text) if text.strip() else []
@@ -387,6 +395,10 @@ def _read_array(path: str) -> Iterator[Row]:
 
 
 def _read_sequence(path: str) -> Iterator[Row]:
+    """Yield the members of a YAML list with the lines on which they begin; an empty file has none.
+
+    Raises ``UsageError`` for a file that holds no list in YAML.
+    """
     text = read_whole(path, LARGEST_YAML)
     if not text.strip():
         return

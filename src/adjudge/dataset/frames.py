@@ -60,6 +60,10 @@ def open_frame(source: Any) -> Frame:
 
 
 def _open_other(source: Any) -> Frame:
+    """Open a source that is no known frame: an iterable, or a function that returns one for each reading.
+
+    Raises ``UsageError`` for anything else, with the remedy.
+    """
     if hasattr(source, "collect_schema"):
         raise UsageError("a lazy frame holds no rows yet; hand in what its collect returns")
     if isinstance(source, AsyncIterable):

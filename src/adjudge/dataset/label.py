@@ -212,6 +212,10 @@ def _read_id(value: Any) -> Any:
 
 
 def _read_time(text: Any) -> Any:
+    """Return the time that a text says; what is no text stays as it is, and ``Label`` checks it.
+
+    Raises ``UsageError`` for a text that is no time.
+    """
     if not isinstance(text, str):
         return text
     try:
@@ -225,6 +229,7 @@ def _read_time(text: Any) -> Any:
 
 
 def _read_design(design: Any) -> Any:
+    """Return the design of a label. Raises ``UsageError`` for an object with unknown or missing members."""
     if isinstance(design, LabelDesign):
         return design
     if not isinstance(design, Mapping) or not _DESIGN_NEEDED <= set(design) <= set(DESIGN_KEYS):

@@ -175,6 +175,7 @@ def write_labels(
 
 
 def _make_label_row(label: Label) -> dict[str, Any]:
+    """Return the row of a label. Raises ``UsageError`` for a text that no encoding can write, naming rater and case."""
     row = label.to_dict()
     try:
         check_text(row)
@@ -186,6 +187,10 @@ def _make_label_row(label: Label) -> dict[str, Any]:
 
 
 def _write_table(file: TextIO, rows: Iterator[dict[str, Any]], delimiter: str, *, escapes: bool) -> int:
+    """Write labels as a table and return how many; each member of a design has a column of its own.
+
+    With ``escapes``, cells that a spreadsheet would run as formulas are written as text.
+    """
     from adjudge.dataset.write import escape_apostrophe, escape_formula
 
     writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL if escapes else csv.QUOTE_MINIMAL)

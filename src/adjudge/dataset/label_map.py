@@ -72,6 +72,10 @@ def parse_label_map(text: str) -> dict[str, LabelValue]:
 
 
 def _read_meaning(word: str, meaning: str) -> LabelValue:
+    """Return the label that the text of a map means; ``null`` is ``None``, for words that say nothing.
+
+    Raises ``UsageError`` for a text that no label can be.
+    """
     lower = meaning.lower()
     if lower in WORDS:
         return WORDS[lower]

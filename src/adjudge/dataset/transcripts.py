@@ -86,6 +86,7 @@ def list_names(folder: str, notes: MutableMapping[str, int]) -> list[str]:
 
 
 def _is_transcript(path: Path, notes: MutableMapping[str, int]) -> bool:
+    """Return whether a file counts as a transcript; hidden files, links and other suffixes are counted in ``notes``."""
     if path.name.startswith(".") or path.is_symlink():
         _count_note(notes, "hidden files and links are left out")
         return False
@@ -100,6 +101,7 @@ def _count_note(notes: MutableMapping[str, int], note: str) -> None:
 
 
 def _read_file(folder: Path, name: object) -> AgentRun:
+    """Read the transcript of a name below a folder. Raises ``UsageError`` for whatever goes wrong with it."""
     path = _find_file(folder, name)
     try:
         return read_run(path)
@@ -113,6 +115,10 @@ def _read_file(folder: Path, name: object) -> AgentRun:
 
 
 def _find_file(folder: Path, name: object) -> Path:
+    """Return the path of a name below a folder, which need not be there.
+
+    Raises ``UsageError`` for a name that leads out of the folder, or through a link.
+    """
     if not isinstance(name, str) or not name.strip() or "\x00" in name or "\\" in name:
         raise UsageError(f"{KEY!r} must be the path of a file beside the data set, got {show(name)}")
     relative = PurePosixPath(name)

@@ -104,6 +104,10 @@ def begin_file(path: Path, *, mode: int = 0o666) -> Iterator[None]:
 
 
 def _make_case_row(case: Case) -> dict[str, Any]:
+    """Return the row of a case as plain JSON.
+
+    Raises ``UsageError`` for a case with a rule that is a function, or with a value that JSON cannot express.
+    """
     criteria = case.rubric.criteria if case.rubric is not None else ()
     criterion_rules = [criterion.rule for criterion in criteria if criterion.rule is not None]
     for rule in (*case.rules, *criterion_rules):
@@ -146,6 +150,10 @@ def write_array(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
 
 
 def _write_sequence(file: TextIO, dicts: Iterator[dict[str, Any]]) -> int:
+    """Write a list in YAML, and return how many were in it.
+
+    Raises ``UsageError`` as soon as it is more than is read again; what was written stays for ``begin_file`` to remove.
+    """
     import yaml
 
     dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -204,6 +212,7 @@ def _render_cell(key: str, value: Any, as_json: bool) -> str:  # noqa: FBT001
 
 
 def _write_table(file: TextIO, dicts: Iterator[dict[str, Any]], *, delimiter: str = ",", escapes: bool = False) -> int:
+    """Write a table and return how many rows; with ``escapes``, cells that are formulas are written as text."""
     with _spool_rows(dicts) as (rows, columns, count):
         # Quoted throughout where a spreadsheet reads it: one of another language takes ; for the separator, and what
         # stands behind it would begin a cell of its own.
@@ -250,6 +259,7 @@ _FOR_SPREADSHEETS: dict[str, Callable[[TextIO, Iterator[dict[str, Any]]], int]] 
 
 
 def _write_parquet(path: Path, dicts: Iterator[dict[str, Any]]) -> int:
+    """Write a Parquet file whose columns are all text, page by page, and return how many rows."""
     pa, parquet = import_parquet(str(path))
     with _spool_rows(dicts) as (rows, columns, count):
         schema = pa.schema([(name, pa.string()) for name in columns])

@@ -84,6 +84,7 @@ def forget_in_recording(path: Path, choice: Choice, findings: Findings, *, dry_r
 
 
 def _is_about(row: Mapping[str, Any], subjects: Collection[str]) -> bool:
+    """Return whether a row of a recording is about one of the subjects, which are digests of contents."""
     if "subject" in row:
         return row["subject"] in subjects
     # Rows that earlier versions wrote say nothing of their subject, and the prompt has the content.

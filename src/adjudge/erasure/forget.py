@@ -183,6 +183,10 @@ async def _make_hide(ledger: Ledger | None, choice: Choice, *, dry_run: bool) ->
 
 
 def _forget_in_files(choice: Choice, places: Places, findings: Findings, hide: Hide, *, dry_run: bool) -> None:
+    """Forget what was found in caches, recordings, labels and runs.
+
+    All runs and stores of labels are searched before anything is deleted, because what they hold adds to ``findings``.
+    """
     runs = [find_in_run(folder, choice, findings) for folder in places.runs]
     stores = [path for path in places.labels if is_store(path)]
     cases = {path: find_in_label_store(path, choice, findings) for path in stores}
@@ -201,6 +205,7 @@ def _forget_in_files(choice: Choice, places: Places, findings: Findings, hide: H
 def _forget_in_runs(
     runs: Collection[RunCases], choice: Choice, findings: Findings, hide: Hide, *, dry_run: bool
 ) -> None:
+    """Forget what was found in runs; a run that cannot be changed now is noted as unfinished."""
     data = DataFiles(choice)
     for run in runs:
         data.note_rows(run, findings)

@@ -253,6 +253,7 @@ def _draw_criteria(result: DrawnResult) -> RenderableType:
 
 
 def _draw_seats(result: Any) -> RenderableType:
+    """Draw a table of a chain's seats, each with the first 200 characters of its detail or reasoning."""
     from rich.table import Table
     from rich.text import Text
 

@@ -187,6 +187,10 @@ def read_text(path: Path, *, noun: str, most: int = MAX_BYTES) -> str:
 
 
 def _decode_text(raw: bytes, path: Path, *, noun: str, most: int) -> str:
+    """Decode the bytes of a file.
+
+    Raises ``UsageError`` for more than ``most`` bytes, a NUL byte, and text that is not UTF-8.
+    """
     if len(raw) > most:
         raise UsageError(f"{path} is too large; {_add_file(noun)} has at most {most:,} bytes")
     if b"\x00" in raw:

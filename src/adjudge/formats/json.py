@@ -77,6 +77,7 @@ def check_decimals(text: str) -> None:
 
 
 def _read_exactly(text: str) -> float:
+    """Read a decimal number; raises ``ValueError`` if a float does not hold it as it is written."""
     number = _read_float(text)
     try:
         is_exact = Decimal(text) == Decimal(repr(number))
@@ -107,6 +108,7 @@ def _read_quickly(text: str) -> tuple[bool, Any]:
 
 
 def _count_keys(value: Any) -> int:
+    """Count the keys of all objects in a value, at any depth."""
     if type(value) is dict:
         count = len(value)
         for child in value.values():
@@ -130,6 +132,7 @@ def to_json_value(value: Any) -> Any:
 
 
 def _copy_json(value: Any, depth: int) -> Any:
+    """Copy a value with tuples as lists and mappings as dictionaries; raises ``ValueError`` for what is not JSON."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
@@ -255,6 +258,7 @@ def _has_good_keys(mapping: dict[Any, Any]) -> bool:
 
 
 def _is_unicode(text: str) -> bool:
+    """Return whether a text can be written as UTF-8."""
     if text.isascii():
         return True
     try:
@@ -302,6 +306,7 @@ def _list_children(path: str, parent: Any, values: Iterable[Any]) -> Iterator[tu
 
 
 def _describe_value(value: Any) -> str:
+    """Describe why a value is not JSON, which is known of it already: an integer can only be too long."""
     kind = type(value)
     if kind is float or kind is Decimal:
         return f"{value} is not a JSON number"

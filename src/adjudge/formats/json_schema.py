@@ -99,6 +99,7 @@ def list_new_formats(schema: dict[str, Any]) -> list[str]:
 
 
 def _find_draft(schema_name: object) -> str:
+    """Find the draft, such as ``7``, that a ``$schema`` names; raises ``DialectError`` for any other name."""
     address = schema_name.removesuffix("#") if isinstance(schema_name, str) else ""
     scheme, _, name = address.partition("://")
     draft = _NAMES.get(name) if scheme in ("http", "https") else None
@@ -134,6 +135,7 @@ class _Reading:
                 self._follow_pointer(base, pointer)
 
     def _read_part(self, part: dict[str, Any], base: str) -> None:
+        """Check a part, note its names, and queue what it holds and points to; one that was read already is skipped."""
         if id(part) in self.bases:
             return
         self.bases[id(part)] = base
@@ -170,6 +172,7 @@ class _Reading:
             yield from {id(root): root for root in self.resources.values()}.values()
 
     def _check_keywords(self, part: dict[str, Any]) -> None:
+        """Raise ``DialectError`` for a keyword that the draft does not know or reads in another way."""
         if part is not self.root and "$schema" in part and _find_draft(part["$schema"]) != self.draft:
             raise DialectError(
                 f"a part of it names another $schema, {_show_value(part['$schema'])}; a schema has one draft"
@@ -205,6 +208,7 @@ class _Reading:
         return base
 
     def _note_address(self, where: str, fragment: str, part: dict[str, Any]) -> None:
+        """Note a part under its address; raises ``DialectError`` if another part has it."""
         # As the validator compares addresses: for it http://a/b and HTTP://A:80/x/../b are one.
         name = (_normalise_address(where), unquote(fragment))
         if name in self.taken:
@@ -244,6 +248,7 @@ class _Reading:
 
 
 def _list_parts(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the schemas that the keywords of a part hold directly, except ``true`` and ``false``."""
     for key, value in part.items():
         candidates: list[Any] = [value] if key in _ONE else []
         if key in _LISTED and isinstance(value, list):
@@ -326,6 +331,7 @@ def compile_schema(schema: Any, *, mask: str | None = None, validate_formats: bo
 
 
 def _is_draft_7(schema: dict[str, Any], validate_formats: bool | None) -> bool:  # noqa: FBT001 - as compile_schema
+    """Return whether a schema could be compiled if it named draft 7."""
     schema = {"$schema": DRAFT_7, **schema}
     try:
         check_dialect(schema)

@@ -36,6 +36,10 @@ def _normalise_host(host: str) -> str:
 
 
 def _read_name(name: str) -> str | None:
+    """Return ``localhost`` or the address if a name is of this machine by itself, else ``None``.
+
+    An IPv6 address that holds a loopback address of IPv4 counts as well.
+    """
     if name == "localhost" or name.endswith(".localhost"):
         return "localhost"
     try:

@@ -61,6 +61,7 @@ def _normalise_name(name: str) -> str:
 
 
 def _is_snapshot(suffix: str) -> bool:
+    """Return whether the end of a name marks a snapshot: a month and day that exist, or a number such as ``-001``."""
     match = _DATES.fullmatch(suffix)
     if match is None:
         return False

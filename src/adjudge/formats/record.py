@@ -131,6 +131,7 @@ class _Writer:
 
 @cache
 def _make_writer(kind: type[Any]) -> _Writer:
+    """Make the writer of a class: ``schema``, then the layout's members or all fields, then its ``last``."""
     layout = _get_layout(kind)
     defaults = {
         member.name: member.default if member.default_factory is MISSING else member.default_factory()

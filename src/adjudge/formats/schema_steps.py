@@ -171,6 +171,7 @@ class _Place:
         return iter([(child, applied) for child, applied in children if applied])
 
     def _collect_applied(self, place_kind: str, key: Any) -> Applied:
+        """Collect the parts that are applied to children of one kind, and how often; kept for the next child."""
         applied = self._collected.get((place_kind, key))
         if applied is None:
             counts = Counter[int]()
@@ -208,6 +209,7 @@ def _list_name_parts(part: Part, _key: object) -> Iterator[Part]:
 
 
 def _list_property_parts(part: Part, key: str) -> Iterator[Part]:
+    """Yield the parts that may be applied to the value of a property; too many only make the count too large."""
     properties = part.get("properties")
     is_named = isinstance(properties, dict) and key in properties
     if isinstance(properties, dict) and isinstance(properties.get(key), dict):
@@ -220,6 +222,7 @@ def _list_property_parts(part: Part, key: str) -> Iterator[Part]:
 
 
 def _list_item_parts(part: Part, index: int) -> Iterator[Part]:
+    """Yield the parts that are applied to an item: that of its position, or those behind the last position."""
     yield from _list_one(part, "contains")
     if index < _count_positions(part):
         for key in ("prefixItems", "items"):

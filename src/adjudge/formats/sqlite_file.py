@@ -237,6 +237,7 @@ class SqliteFile:
         self._finalizer = weakref.finalize(self, connection.close)  # for a file that nobody closes
 
     def _open_connection(self, mode: Mode, explain: Callable[[Exception], AdjudgeError]) -> sqlite3.Connection:
+        """Open the file; raises ``UsageError`` for another kind of file, and what ``explain`` makes of other errors."""
         if self.kind.check is not None:
             self.kind.check(self.path)
         try:
@@ -249,6 +250,10 @@ class SqliteFile:
             raise explain(error) from None
 
     def _prepare_connection(self, mode: Mode, connection: sqlite3.Connection) -> None:
+        """Prepare a new connection: make tables in the mode ``make``, check the schema, and then set options.
+
+        A database of another program is refused before anything in it is changed.
+        """
         if mode == "make":
             self._make_tables(connection)
         self._check_schema(connection)
@@ -260,6 +265,7 @@ class SqliteFile:
             connection.execute(f"PRAGMA busy_timeout={self._statement_wait * 1000:.0f}")
 
     def _make_tables(self, connection: sqlite3.Connection) -> None:
+        """Make the tables of an empty file; one that has any table is left as it is."""
         if _has_tables(connection):
             return
         connection.execute("BEGIN IMMEDIATE")
@@ -270,6 +276,7 @@ class SqliteFile:
         connection.execute("COMMIT")
 
     def _check_schema(self, connection: sqlite3.Connection) -> None:
+        """Raise ``UsageError`` for a file of another schema, or with a table, view or trigger that is not ours."""
         # First, and nothing else before it: a table or view of another making may be one that is never read to its end.
         made = list_statements(connection)
         row = None

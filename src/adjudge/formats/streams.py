@@ -289,6 +289,7 @@ def _find_place(value: Any, place: int) -> Hashable:
 
 
 def _list_texts(value: Any, name: str = "") -> Iterator[str]:
+    """Yield the texts in a value, at any depth, except empty ones and those of members in ``_PLUMBING``."""
     if isinstance(value, dict):
         for key, member in value.items():
             yield from _list_texts(member, key)

@@ -75,6 +75,7 @@ def _limit_words(loader: Any) -> Any:
 
 
 def _check_depth(events: Iterator[Any], most: int) -> None:
+    """Raise ``ValueError`` for events that nest too deeply, or that are more than twice ``most``."""
     # Events come from a flat loop; composing nodes recurses in C without a limit, so this must come first.
     import yaml
 

@@ -41,6 +41,8 @@ def make_guard(gate: GuardingGate, argument: str | None) -> Callable[[F], F]:
 def _wrap_async(
     gate: GuardingGate, function: Callable[..., Any], argument: str | None, signature: inspect.Signature
 ) -> Callable[..., Any]:
+    """Wrap an async function: one argument is checked before it runs, or without ``argument`` its result afterwards."""
+
     @functools.wraps(function)
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         if argument is not None:
@@ -57,6 +59,8 @@ def _wrap_async(
 def _wrap_sync(
     gate: GuardingGate, function: Callable[..., Any], argument: str | None, signature: inspect.Signature
 ) -> Callable[..., Any]:
+    """Wrap a function as ``_wrap_async`` does; its caller is blocked while the gate decides."""
+
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         if argument is None:

@@ -475,6 +475,7 @@ class Check:
         return make_basis(digests, gate.rubric if gate.rubric is not None else judge_rubric, gate.rules, policy)
 
     def _digest(self, decision: Decision) -> str:
+        """Digest what an approval of this decision is bound to, with the terms of asking that the gate has now."""
         return digest_request(
             gate=self.gate.name,
             subject=decision.subject,
@@ -999,6 +1000,7 @@ class Gate(ReadOnly):
         return self.pending_store
 
     async def _find_pending(self, approval_id: str) -> Decision:
+        """Find the decision that waits for this approval. Raises ``UsageError`` for none, or one of another."""
         stored = await self._require_store().pending(approval_id)
         if stored is None:
             shown_id = show(approval_id[:80])

@@ -67,6 +67,7 @@ class HttpRequest:
         return {}
 
     def _digest(self, salt: str) -> dict[str, str | None]:
+        """Digest each part by its name, keyed with the salt; ``caller`` is ``None`` where the caller is unknown."""
         # Salted, because a query or a caller's name is often short enough to be found by trying.
         lists: dict[str, Any] = {"method": list(self.method), "target": list(self.target)}
         texts = {name: _write(value) for name, value in lists.items()}

@@ -249,6 +249,7 @@ class _Progress:
         self.worst.setdefault(terms, ShareTest(promise=terms.promise))
 
     def _add_drawn(self, payload: Mapping[str, Any]) -> None:
+        """Count an audit that was drawn, and keep it until it is closed; one that cannot be read is passed over."""
         terms, ident, expires_at = (
             _read_terms(payload),
             payload.get("approval"),
@@ -270,6 +271,10 @@ class _Progress:
         return _Drawn(terms, datetime.max.replace(tzinfo=UTC), self.change)
 
     def _add_closed(self, drawn: _Drawn, payload: Mapping[str, Any], seq: int) -> None:
+        """Count how an audit ended: not answered, unless a person closed it; bad, unless it was ``approved``.
+
+        The entry at which the test of its terms breaks becomes the alarm, unless there is one.
+        """
         if payload.get("decided_by") != "human":
             self._add_unanswered(drawn.terms)
             return
@@ -295,6 +300,7 @@ class _Progress:
             self.drawn_since = self.labels_since = 0
 
     def _begin_anew(self, seq: int) -> None:
+        """Drop all counts and all audits that wait; the last model and planted audits without an answer stay."""
         # What is answered from now on about what was let through before says nothing of what people began with.
         self.tests, self.worst, self.waiting = {}, {}, {}
         self.audits = self.labels = self.bad = self.unanswered = 0
@@ -333,6 +339,10 @@ class _Progress:
         )
 
     def _choose_verdict(self, lapsed: list[_Terms], *, is_changed: bool) -> MonitorVerdict:
+        """Choose the first verdict that fits; ``lapsed`` are the terms of audits that nobody answered in time.
+
+        For the verdict ``unanswered``, each of these counts as a bad one.
+        """
         if self.alarm_seq is not None:
             return "alarm"
         if is_changed:

@@ -124,6 +124,7 @@ def _digest(content: object) -> str | None:
 
 
 async def _resume(gate: Gate, stored: PendingDecision, within: float | None, present: Mapping[str, Any]) -> Repetition:
+    """Resume the decision of the same request, or return at once where its approval cannot be used now."""
     pending = stored.decision
     # Tell the client at once: an approval that is still to come could not be used either.
     is_changed = gate._begin_check({}, pending.metadata)._find_changed_terms(pending) is not None  # noqa: SLF001 - as resume asks

@@ -105,6 +105,11 @@ class HookGuard(CallGuard):
         return self._answer_text(await self.guard.check_answer(event.answer, run_id=event.run_id), event)
 
     async def _answer_call(self, event: CallEvent) -> dict[str, Any]:
+        """Return the answer to a call that is about to be made.
+
+        An allowed call gets no opinion, so that the harness can still ask its user. It gets ``allow`` only if a person
+        approved it and ``managed`` ensures that nothing changes it afterwards.
+        """
         verdict = await self._check_call(event)
         if not verdict and not await self.lets_through(event.call, event.patch):
             opinion: Opinion = self.pending if verdict.kind == "pending" else "deny"
@@ -132,6 +137,10 @@ class HookGuard(CallGuard):
         return other if verdict or other.kind == "refuse" else verdict
 
     async def _answer_ran(self, event: RanEvent) -> dict[str, Any]:
+        """Record that a call was made, and return the answer: its result withheld, a warning, or no opinion.
+
+        A result that the agent may not read and that cannot be withheld is recorded as exposed.
+        """
         is_held = not await self._may_be_read(event) and not self.observes
         withheld = withhold(self.harness, event) if is_held else None
         is_exposed = is_held and withheld is None

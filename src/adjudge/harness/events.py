@@ -112,6 +112,10 @@ def read_event(harness: Harness, raw: bytes) -> HookEvent:
 
 
 def _read_document(raw: bytes) -> dict[str, Any]:
+    """Read an event as a JSON object.
+
+    Raises ``UsageError`` for anything else, also for a decimal that a float does not hold as it is written.
+    """
     try:
         text = raw.decode()
         document = read_json(text)
@@ -231,6 +235,10 @@ def drop_remarks(harness: str, tool: str, server: str | None, arguments: Mapping
 
 
 def _find_patch(call: ToolCall) -> ToolCall | None:
+    """Find the patch that a shell command is, as a call of the patch tool in the folder of the patch.
+
+    Returns ``None`` for a command without a patch. Raises ``UsageError`` for a command that is not a patch alone.
+    """
     arguments = call.arguments
     command = arguments.get("command") if isinstance(arguments, Mapping) and call.server is None else None
     if call.tool != "Bash" or not isinstance(command, str):

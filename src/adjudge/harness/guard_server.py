@@ -91,6 +91,7 @@ def read_server_table(table: object) -> GuardServer:
 
 
 def _check_address(server: GuardServer) -> None:
+    """Raise ``NotChecked`` for an address that is neither a Unix socket nor https with a pinned certificate."""
     if server.path is not None:
         if not server.path.startswith("/") or server.certificate is not None:
             raise NotChecked("a Unix socket has an absolute path, like unix:/run/adjudge/hook.sock, and no certificate")
@@ -142,6 +143,7 @@ def ask_server(server: GuardServer, path: str, body: bytes, *, seconds: float) -
 
 
 def _read_object(headers: Mapping[str, str], answer: bytes) -> dict[str, Any]:
+    """Read an answer as a JSON object. Raises ``NotChecked`` for any other answer."""
     if headers.get("content-type", "").partition(";")[0] != "application/json":
         raise NotChecked("the answer is no JSON")
     try:
@@ -207,6 +209,10 @@ def _connect(server: GuardServer, end: float) -> Any:
 
 
 def _find_owner(owner: str | int | None) -> int:
+    """Return the user id of an account; ``None`` is the account of this process.
+
+    Raises ``NotChecked`` for an account that does not exist.
+    """
     if owner is None:
         return os.getuid()
     if isinstance(owner, int):

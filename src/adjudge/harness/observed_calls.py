@@ -125,6 +125,10 @@ def _find_outcome(call: AgentCall) -> CallOutcome:
 async def _ask_rules(
     rules: Sequence[Rule] | None, content: Mapping[str, Any]
 ) -> tuple[RulesVerdict | None, tuple[str, ...]]:
+    """Return the verdict of the rules about a call, and the names of those that failed as errors.
+
+    The verdict is ``None`` without rules.
+    """
     if rules is None:
         return None, ()
     results = [await rule.check(copy_plain(content), None) for rule in rules]
@@ -175,6 +179,7 @@ async def add_ledger(
 
 
 async def _read_passes(ledger: Ledger, since: datetime | None) -> _Passes:
+    """Read which call each decision let pass, and which calls were made, those that nobody let pass included."""
     passes = _Passes()
     async for entry in _query_all(ledger, (CALL_PASSED, CALL_RAN, CALL_UNCHECKED), since):
         payload = entry.payload or {}
@@ -218,6 +223,7 @@ def _read_decided(entry: Entry, passes: _Passes) -> tuple[Mapping[str, Any], Cal
 
 
 def _parse_call(text: str) -> dict[str, Any] | None:
+    """Parse the content of a decision as a call; ``None`` for other content, and for what cannot be read."""
     try:
         content = read_json(text)
         content_text(content)

@@ -57,7 +57,29 @@ _INTERPRETERS = frozenset(
     ]
 )
 
-_CLIENTS = frozenset("psql mysql mariadb sqlite3 redis-cli mongo mongosh clickhouse-client sqlplus".split())  # noqa: SIM905
+_MYSQL = r"-[ABCEGHLNTWXbfinoqrstvw]*[eV]|--(execute|version|help)"
+
+_MONGO = r"-f|--(eval|file|version|help)|[^-].*\.js$"
+
+_CLIENTS: Mapping[str, str] = {
+    "psql": r"-[AEWXabenqstwxz01]*[cflV?]|--(command|file|list|version|help)",
+    "mysql": _MYSQL,
+    "mariadb": _MYSQL,
+    "sqlite3": r"--?(version|help)",
+    "redis-cli": r"--(eval|scan|bigkeys|memkeys|hotkeys|stat|latency|rdb|pipe|cluster|version|help)",
+    "mongo": _MONGO,
+    "mongosh": _MONGO,
+    "clickhouse-client": r"-q|-V|--(query|queries-file|version|help)",
+    "sqlplus": r"-[vVhH]",
+}
+"""Clients of databases, and the words with which each ends by itself. One letter means another thing to each of them:
+``-p`` asks for a password in ``mysql`` and names the port in ``psql``, and ``-h`` names the host in both."""
+
+_CLIENT_OPERANDS: Mapping[str, tuple[int, str]] = {
+    "sqlite3": (2, r"--?(cmd|init|separator|newline|nullvalue|mmap|lookaside|pagecache|vfs|maxsize)"),
+    "redis-cli": (1, r"-[hpsaunridDtX]|--(user|pass|cert|key|cacert|cacertdir|sni|tls-ciphers)"),
+}
+"""Clients that end by themselves with so many operands, and the options whose values are none."""
 
 _ALWAYS = frozenset(
     [
@@ -207,26 +229,30 @@ def _waits(words: Sequence[str]) -> bool:
 
 
 def _is_open(program: str, words: Sequence[str]) -> bool:
-    name = program if program in _SHELLS | _CLIENTS else _VERSION.sub("", program)
+    """Return whether a program waits for typed input when it is called with these words.
+
+    Each kind of program has its own rule. A program of no known kind counts as one that does not wait.
+    """
+    name = program if program in _SHELLS or program in _CLIENTS else _VERSION.sub("", program)
     if program in _ALWAYS or name in _ALWAYS:
         return not {"-batch", "--batch", "-es", "-l", "--version", "--help"} & set(words)
     if name in _SHELLS or name in _INTERPRETERS or program in _INTERPRETERS:
         return "-i" in words or not any(_gives_input(word) for word in words)
     if name in _CLIENTS:
-        return not any(word.startswith(_RUNS_TEXT) for word in words) and not (name == "sqlite3" and len(words) > 1)
+        most, valued = _CLIENT_OPERANDS.get(name, (None, ""))
+        has_operands = most is not None and len(_list_operands(words, valued)) >= most
+        return not has_operands and not any(re.match(_CLIENTS[name], word) for word in words)
     if name in ("ssh", "mosh", "sftp"):
-        return len(_list_operands(words)) < 2
+        return len(_list_operands(words, "-[pilofFJLRDcmw]")) < 2
     if name in _CONTAINERS:
         return any(re.fullmatch(r"-[a-z]*i[a-z]*|--interactive|attach|shell|ssh", word) for word in words)
     return False
 
 
-def _list_operands(words: Sequence[str]) -> list[str]:
-    """List the words of ssh that are neither options nor their values."""
+def _list_operands(words: Sequence[str], valued: str) -> list[str]:
+    """List the words that are neither options nor the values of those that match ``valued``."""
     pairs = zip(("", *words), words, strict=False)
-    return [
-        word for before, word in pairs if not word.startswith("-") and not re.fullmatch(r"-[pilofFJLRDcmw]", before)
-    ]
+    return [word for before, word in pairs if not word.startswith("-") and not re.fullmatch(valued, before)]
 
 
 def _gives_input(word: str) -> bool:

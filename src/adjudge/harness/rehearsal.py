@@ -125,6 +125,7 @@ def _make_command(harness: Harness, program: str, url: str) -> list[str]:
 
 
 def _make_environment(harness: Harness, url: str) -> dict[str, str]:
+    """Return the variables that send a harness to the scripted model; Codex is told its address by options instead."""
     if harness == "codex":
         return {"ADJUDGE_DOCTOR_KEY": "none"}
     return {

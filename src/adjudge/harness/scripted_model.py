@@ -133,6 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def _stream(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Send events as an event stream, and close the connection to mark its end."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
@@ -162,6 +163,7 @@ def write_messages(step: Step) -> list[dict[str, Any]]:
 
 
 def _make_message(step: Step) -> dict[str, Any]:
+    """Make the whole reply that Anthropic's Messages would give for a step."""
     return {
         "id": "msg_1",
         "type": "message",

@@ -122,6 +122,10 @@ def read_body(raw: bytes, headers: Headers, *, largest: int) -> object:
 
 
 def _choose_reader(kind: str) -> Callable[[str], object]:
+    """Choose the function that reads bodies of a media type.
+
+    Raises ``UnreadableBodyError`` for a type that is neither JSON nor text, or can say a thing in pieces.
+    """
     if kind in _LINES:
         return read_lines
     if kind == "application/json-seq" or kind.endswith("+json-seq"):
@@ -138,6 +142,11 @@ def _choose_reader(kind: str) -> Callable[[str], object]:
 
 
 def _read_text(text: str) -> object:
+    """Read a text: JSON as its value, and other text as it is or as a mapping of its readings.
+
+    The mapping has ``text`` or what the records of a stream say, and under ``read`` the text with its escapes read.
+    Raises ``ValueError`` where readers would differ.
+    """
     if _holds_json(text):
         return read_json(text.lstrip("\ufeff"))
     records = find_records(text)
@@ -150,6 +159,10 @@ def _read_text(text: str) -> object:
 
 
 def _read_markup(text: str) -> object:
+    """Read HTML, XML or Markdown as text, and add under ``shown`` what a reader sees of it where that differs.
+
+    Raises ``ValueError`` where it defines entities of its own, and as ``_read_text`` does.
+    """
     content, renderings = _read_text(text), read_markup(text)
     if renderings == [text]:
         return content
@@ -181,6 +194,7 @@ def _read_kind(headers: Headers) -> tuple[str, str]:
 
 
 def _holds_json(text: str) -> bool:
+    """Return whether a text is a JSON object, list or string, also one that nests too deeply to be parsed here."""
     # More than JSON's own blanks: a framework that strips what it is about to parse strips these as well. What is then
     # no JSON to the strict reader is blocked.
     stripped = text.replace("\ufeff", " ").strip()
@@ -368,6 +382,10 @@ class GateMiddleware:
         await self.app(scope, replay, send)
 
     async def _guard_response(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application with a ``send`` that holds its response until it was decided about.
+
+        An error that the application raises after it was told to stop is dropped.
+        """
         response = _Response(self, scope, send)
         # Extensions offer ways to send what would not come past here (a file by its path); an application that does
         # not see them uses none. Nor does it see which part a client wants: in one range after another, no answer would
@@ -380,6 +398,7 @@ class GateMiddleware:
                 raise
 
     async def _guard_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a connection that cannot be held, such as a websocket; a gate that observes lets it through."""
         decision = await self.gate.refuse(
             f"a {scope['type']} connection cannot be held", metadata=_describe(scope, self.on)
         )
@@ -476,6 +495,11 @@ class _Admission:
     async def _repeat(
         self, approval_id: str, content: object, request: HttpRequest, *, by_key: bool = False
     ) -> Answer | None:
+        """Answer a request that is sent again for an approval; ``None`` lets it through.
+
+        With ``by_key``, the idempotency key led to the approval, and an unknown approval means that the key belongs to
+        another request.
+        """
         middleware = self._middleware
         repetition = await repeat_request(
             middleware.gate, approval_id, request, content, within=middleware.resume_within
@@ -618,6 +642,7 @@ class _Response:
         await self._open(has_more=has_more)
 
     async def _refuse(self, message: Message, reason: str) -> None:
+        """Block a response that cannot be held; if the gate observes, send what was held and then the message."""
         gate = self._middleware.gate
         decision = await gate.refuse(reason, metadata=_describe(self._scope, "response"))
         if not decision.allowed:

@@ -175,6 +175,7 @@ def _explain(result: JudgeResult) -> str:
 
 
 def _describe(result: JudgeResult) -> dict[str, Any]:
+    """Describe a result for the metadata of a score: outcome, scores, names and id, without any text of the judge."""
     return {
         "outcome": result.outcome,
         "undecided_because": result.undecided_because,

@@ -184,6 +184,7 @@ class GateMiddleware(AgentMiddleware[Any, Any, Any]):
         return await handler(request)
 
     def _check_hosted(self, tools: Sequence[Any]) -> None:
+        """Raise ``UsageError`` for a tool that the provider runs itself, unless ``hosted`` names it."""
         for tool in tools:
             if not isinstance(tool, Mapping) or tool.get("type") == "function" or "input_schema" in tool:
                 continue

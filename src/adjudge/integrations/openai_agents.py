@@ -187,6 +187,10 @@ class _GuardedInvoker:
         return await self.checks.look_ahead(call, context)
 
     async def _may_read(self, call: ToolCall, result: Any) -> bool:
+        """Return whether the agent may read a result.
+
+        If results are checked, images and files pass only from the tools that ``media`` names.
+        """
         dumped = _dump(result)
         parts = dumped if isinstance(dumped, list) else [dumped]
         # No judge here sees an image or opens a file.
@@ -355,6 +359,11 @@ class _Guarding:
         return made
 
     def _guard_handoff(self, handoff: Agent[Any] | Handoff[Any, Any]) -> Agent[Any] | Handoff[Any, Any]:
+        """Return a handoff to an agent that asks the guard.
+
+        The agent of a ``Handoff`` is guarded when it is invoked. The reference by which the SDK resumes a run is set to
+        the guarded agent.
+        """
         if not isinstance(handoff, Handoff):
             return self.guard_agent(handoff)
         target = None if handoff._agent_ref is None else handoff._agent_ref()  # noqa: SLF001 - the SDK resumes by it
@@ -384,6 +393,7 @@ def _is_guarded_handoff(handoff: Agent[Any] | Handoff[Any, Any]) -> bool:
 
 
 def _list_prompt_checks(checks: _Checks) -> list[InputGuardrail[Any]]:
+    """List the guardrail that checks prompts before the model reads them; none if the guard has no ``prompts``."""
     if checks.guard.prompts is None:
         return []
 

@@ -117,6 +117,7 @@ class JudgeEvaluator(Evaluator[object, object, object]):
         return {name: _name_object(value) for name, value in super().build_serialization_arguments().items()}
 
     async def _prepare(self) -> Assignment:
+        """Return the assignment, the judge with rubric and options; it is made for the first case and kept."""
         if self._assignment is None:
             options: EvaluateArguments = {
                 "criteria": self.criteria,
@@ -128,6 +129,7 @@ class JudgeEvaluator(Evaluator[object, object, object]):
         return self._assignment
 
     def _make_results(self, result: JudgeResult) -> dict[str, bool | float | EvaluationReason]:
+        """Return the assertion (``NAME_pass``) and, if the result has a score, the score (``NAME_score``)."""
         name = self.get_default_evaluation_name()
         results: dict[str, bool | float | EvaluationReason] = {
             f"{name}_pass": EvaluationReason(value=result.passed, reason=_explain(result))

@@ -465,6 +465,7 @@ class _Run:
         return seat
 
     def _start_seat(self, seat: int) -> None:
+        """Start to ask a seat; a chain gets a future for an early result if the question waits for objections."""
         self.started[seat] = time.perf_counter()
         early_result: _EarlyResult | None = None
         _, judge = self.chain.seats[seat]
@@ -665,6 +666,10 @@ def _check_release(chain: JudgeChain, release: SeatRelease, question: Question) 
 
 
 def _check_seat(seat: JudgeLike, question: Question) -> None:
+    """Call the ``check`` of a seat, if it has one. Raises ``UsageError`` for a question that the seat refuses.
+
+    Any other exception of it is only logged.
+    """
     try:
         check = getattr(seat, "check", None)
         if check is not None:

@@ -305,6 +305,10 @@ def check_options(
 
 
 def _read_escalation(value: Any, seats: Sequence[object]) -> tuple[float | SeatRelease, ...]:
+    """Read ``escalate_below`` as one bound for each seat but the last.
+
+    Raises ``UsageError`` for another number of bounds, and for a bound that is none.
+    """
     several = isinstance(value, Sequence) and not isinstance(value, str)
     bounds = list(value) if several else [value] * (len(seats) - 1)
     if len(bounds) != len(seats) - 1:

@@ -153,6 +153,7 @@ def word_pair(rubric: Rubric, instructions: str, ties: bool) -> Wording:  # noqa
 
 
 def _render_role(rubric: Rubric, instructions: str) -> str:
+    """Write the part of the prompt that says how to compare; weights are named only where they differ."""
     introduction = (
         "You are a judge. You are shown two contents and decide which of them is better by the rubric below, on "
         "evidence that stands in them. They are called first and second by the order they are shown in, which is "
@@ -173,6 +174,7 @@ def _levels_of(criterion: Criterion) -> tuple[tuple[float, str], ...]:
 
 
 def _check_about(arguments: Mapping[str, Any]) -> None:
+    """Raise ``UsageError`` for an argument that ``compare`` does not have, or that is of a wrong type."""
     for name, value in arguments.items():
         if name not in CompareArguments.__annotations__:
             from difflib import get_close_matches
@@ -352,6 +354,7 @@ def _check_options(both_orders: Any, on_conflict: Any, ties: Any, sample: Any) -
 
 
 async def _ask_orders(judge: Judge | JudgeChain, questions: Sequence[Question]) -> tuple[PairOrder, ...]:
+    """Ask all questions at the same time and return the answers in their order; an exception stops the others."""
     # A group, so that a caller who goes away leaves no order being asked and paid for.
     try:
         async with asyncio.TaskGroup() as group:

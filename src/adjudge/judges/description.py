@@ -144,6 +144,7 @@ def _select_members(described: Mapping[str, Any], names: tuple[str, ...]) -> dic
 
 
 def _describe_model(model: Any) -> dict[str, Any]:
+    """Describe a model by what bears on its replies; ``function`` is there for a judge in code alone."""
     function = find_function(model)
     # Only where there is one: a model is described, and its run goes on, as before there were judges in code.
     judge_code = {} if function is None else {"function": function.to_dict()}

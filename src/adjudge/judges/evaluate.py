@@ -168,6 +168,7 @@ def make_prompt(prompt: str) -> Question:
 
 
 def _check_names(arguments: Mapping[str, Any]) -> None:
+    """Raise ``UsageError`` for an argument that ``evaluate`` does not have, or that is of a wrong type."""
     if not _KNOWN.issuperset(arguments):
         from difflib import get_close_matches
 
@@ -213,6 +214,7 @@ def resolve_rubric(
 
 
 def _make_parts(content: object, rendered: RenderedRun | None, arguments: EvaluateArguments) -> tuple[Part, ...]:
+    """Make the parts of a question, the content last; ``rendered`` is the content if that is a run."""
     context_parts = [
         write_part(label, arguments[label])
         for label in ("task", "context", "reference")
@@ -254,6 +256,7 @@ def _list_elsewhere(rubric: Rubric | None, decided: Mapping[str, CriterionResult
 
 
 def _as_rule_result(criterion: CriterionResult, rubric: Rubric | None) -> RuleResult:
+    """Return a criterion that a rule decided as that rule's result; only the full score passes."""
     rules = {each.name: each.rule for each in rubric.criteria} if rubric else {}
     rule = rules.get(criterion.name)
     severity = rule.severity if rule else "error"

@@ -244,6 +244,7 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
         return f"Judge({self.name!r})"
 
     def _check_options(self) -> None:
+        """Raise ``UsageError`` for an option that is not valid, or that can do nothing for a judge in code."""
         check_timeout("timeout", self.timeout)
         check_flag("token", self.token)
         check_choice("structured", self.structured, get_args(Structured))

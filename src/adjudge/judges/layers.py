@@ -98,6 +98,7 @@ def make_wrap(
     find_price, given_identities = make_finder(prices, processing=processing), dict(identities or {})
 
     def wrap(model: Model, number: int) -> Model:
+        """Put prices around a model, a cache if it has an identity, and a pace; a replayed model stays as it is."""
         if isinstance(find_innermost(model), ReplayModel):
             return model
         priced = PricedModel(model if pace is None else PacedModel(model, pace), find_price, budget=budget)

@@ -244,6 +244,7 @@ def decide_pair(orders: Sequence[PairOrder], on_conflict: OnConflict) -> PairVer
 
 
 def _make_undecided(undecided: Sequence[PairOrder]) -> PairVerdict:
+    """Make the verdict on a pair of which an order is undecided: the gravest reason counts."""
     reasons: list[Reason] = [order.result.undecided_because or "error" for order in undecided]
     details = [
         f"{order.order} is undecided ({reason}): {order.result.detail}"

@@ -74,6 +74,7 @@ class PairSummary:
             self._add_label(pair, str(label))
 
     def _add_preference(self, pair: PairResult) -> None:
+        """Count the preference of a pair; a tie counts as half a win in the win rate."""
         self.wins += pair.preferred == "first"
         self.ties += pair.preferred == "tie"
         self.losses += pair.preferred == "second"
@@ -83,6 +84,7 @@ class PairSummary:
         self.win_rate = Share(count=self.wins + self.ties / 2, of=self.wins + self.ties + self.losses)
 
     def _add_orders(self, pair: PairResult) -> None:
+        """Count how often the content shown first is preferred and, for pairs asked in both orders, how these agree."""
         for order in pair.orders:
             place = order.result.value if order.preferred is not None else None
             if place in {"first", "second"}:
@@ -95,6 +97,7 @@ class PairSummary:
             self.flips = self.flips.add(pair.flipped)
 
     def _add_label(self, pair: PairResult, label: str) -> None:
+        """Compare a pair, and each of its orders, with a person's preference."""
         self.labelled += 1
         self.accuracy = self.accuracy.add(pair.preferred == label)
         if label != "tie" and pair.preferred in {"first", "second"}:

@@ -25,6 +25,7 @@ async def answer_parts(ask: Callable[[Question], Awaitable[JudgeResult]], questi
 
 
 def _give_up(question: Question) -> JudgeResult:
+    """Return the result of a question whose judge cancelled itself."""
     return JudgeResult(
         outcome="undecided",
         undecided_because="error",

@@ -69,6 +69,7 @@ def _write_lines(file: TextIO, rows: Iterator[dict[str, Any]]) -> int:
 
 
 def _write_table(file: TextIO, rows: Iterator[dict[str, Any]], form: str) -> int:
+    """Write rows as CSV or TSV, and return how many; no cell can run as a formula in a spreadsheet."""
     writer = csv.writer(file, delimiter="\t" if form == "tsv" else ",", quoting=csv.QUOTE_ALL)
     writer.writerow([*LABEL_COLUMNS, *CASE_COLUMNS])
     count = 0

@@ -67,6 +67,10 @@ def _choose_plan(
 
 
 def _set_order(store: LabelStore, planned: PlannedOrder) -> None:
+    """Replace the order of labelling by that of a plan.
+
+    Raises ``UsageError`` for a case that the run does not have.
+    """
     store.clear_order()
     for drawn in planned.drawn:
         if not store.set_order(drawn):

@@ -99,6 +99,7 @@ def load_looks(folder: Path) -> tuple[Look, ...]:
 
 
 def _read_look(path: Path, number: int, row: str) -> Look:
+    """Read one row of the record. Raises ``UsageError`` for one that is damaged."""
     try:
         return read_record(Look, json.loads(row))
     except (ValueError, RecursionError) as error:

@@ -101,6 +101,10 @@ def _read_sizes(strata: Any) -> Mapping[str, int]:
 
 
 def _read_drawn(path: Path, plan: str, place: int, row: Any) -> Drawn:
+    """Read one case of a plan's order; its index is its position.
+
+    Raises ``UsageError`` for a row without a case, or whose stratum or probability is not valid.
+    """
     if not isinstance(row, Mapping) or not isinstance(row.get("case"), str):
         raise UsageError(f"{path}: order[{place}] names no case: {show(row)}; draw the plan again (adjudge plan)")
     try:

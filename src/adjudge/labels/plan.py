@@ -693,6 +693,10 @@ def _group_cases(items: Iterable[RunItem]) -> Iterator[list[RunItem]]:
 
 
 def _find_signals(judgements: Sequence[RunItem], subject: str) -> _Signals:
+    """Find the signals of a case: verdict and score of its first judgement, and the votes beside it.
+
+    Votes are the later judgements and the seats of the first one; those that are undecided are no votes.
+    """
     first, *repeats = [judgement.result for judgement in judgements]
     votes = [result.outcome for result in repeats]
     if isinstance(first, JudgeChainResult):
@@ -727,6 +731,11 @@ def _make_strata(signals: Sequence[_Signals], expect: float) -> tuple[PlanStratu
 
 
 def _make_stratum(group: Sequence[_Signals], expect: float) -> PlanStratum:
+    """Make a stratum of decided cases, still without a name.
+
+    ``expect`` is the share of verdicts that people are expected to agree with, from which the share of good cases
+    follows.
+    """
     passed = sum(case_signals.verdict is True for case_signals in group)
     share, scores = passed / len(group), [case_signals.score for case_signals in group]
     verdict = "passed" if share == 1 else "failed" if share == 0 else MIXED
@@ -766,6 +775,7 @@ def _name_strata(strata: Sequence[PlanStratum], seed: int) -> tuple[PlanStratum,
 
 
 def _find_stratum(strata: Sequence[PlanStratum], case_signals: _Signals) -> int | None:
+    """Find the place of the stratum that a case falls into, by its verdict and signals; ``None`` if there is none."""
     for place, stratum in enumerate(strata):
         if case_signals.verdict is None and stratum.undecided:
             return place
@@ -1104,6 +1114,10 @@ def read_plan(folder: Path) -> LabelPlan | None:
 
 
 def _read_plan(path: Path, text: str) -> LabelPlan:
+    """Read a plan from the text of its file, where ``digest`` is written as ``digests.items``.
+
+    Raises ``UsageError`` for a text that is no plan.
+    """
     try:
         members = json.loads(text)
     except (ValueError, RecursionError):

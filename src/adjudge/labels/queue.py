@@ -228,6 +228,10 @@ class LabelQueue:
         return self._undo_last(read_name(rater, "rater"), session or self._session, self._mode)
 
     def _undo_last(self, rater: str, session: str, mode: LabelMode) -> UndoneAnswer | None:
+        """Take back the last answer or skip, and hand its case to the rater again; ``None`` if there is none.
+
+        A mark made since then that all of the case is answered is taken back too, because it is not true any more.
+        """
         with self._store.change():
             last = self._store.find_last(rater, session, mode)
             if last is None:
@@ -601,6 +605,11 @@ class LabelQueue:
         return self._source.read(case, self._store)
 
     def _find_criterion(self, source_case: SourceCase, rater: str) -> Criterion | None:
+        """Find the first criterion that a rater has not answered.
+
+        ``None`` where all are answered, or the case is asked for as a whole. Raises ``UsageError`` for a case without
+        a rubric.
+        """
         if self._mode != "criteria":
             return None
         if source_case.rubric is None:
@@ -622,6 +631,7 @@ class LabelQueue:
         return [criterion.name for criterion in list_asked(source_case.rubric) if criterion.name not in answered]
 
     def _check_criterion(self, source_case: SourceCase, criterion: str | None) -> None:
+        """Raise ``UsageError`` unless this is a criterion that is asked for, or ``None`` where whole cases are."""
         if self._mode != "criteria":
             if criterion is not None:
                 raise UsageError(
@@ -683,6 +693,7 @@ class LabelQueue:
     def _add_label(
         self, label: Label, session: str, mode: LabelMode, *, done: bool, drawn: OrderPlace | None = None
     ) -> None:
+        """Keep a label, at its own time if it has one; ``done`` and ``drawn`` are as in ``Event``."""
         event = Event(
             action="label", rater=label.rater, session=session, case=label.case, mode=mode, criterion=label.criterion,
             label=label, done=done, drawn=drawn,
@@ -728,6 +739,7 @@ def _name_draw(contents: ContentSet) -> str:
 
 
 def _check_subject(source_case: SourceCase, subject: str | None) -> None:
+    """Raise ``UsageError`` where the texts were deleted, or are others than ``subject`` says that the rater read."""
     if isinstance(source_case.case.content, ErasedContent):
         raise UsageError(
             f"the texts of the case {show(source_case.case.id)} were deleted by `adjudge forget`, so nobody can label "
@@ -782,6 +794,7 @@ def _check_comment(text: object) -> None:
 
 
 def _check_import(label: Any) -> None:
+    """Raise ``UsageError`` for what is no label, or has a text that cannot be kept."""
     if not isinstance(label, Label):
         raise UsageError(
             f"labels must be Label, got {show(label)}; load_labels reads a file of them", argument="labels"

@@ -265,6 +265,10 @@ class DatasetCases:
 
 
 def _digest_file(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal.
+
+    Raises ``UsageError`` for a file that cannot be read.
+    """
     digest = hashlib.sha256()
     try:
         with open_regular(path) as file:

@@ -94,6 +94,7 @@ def find_truths(labels: Iterable[Label], *, criterion: str | None = None) -> dic
 
 
 def _make_truth(case: str, criterion: str | None, case_labels: CaseLabels) -> Truth:
+    """Make the truth of a case; one that its labels do not settle has neither a value nor ``settled_by``."""
     value = _find_majority(case_labels.decisive)
     settled_by: SettledBy = (
         "adjudication" if case_labels.adjudication is not None else "majority" if case_labels.people else "override"

@@ -624,6 +624,11 @@ class _Stored:
 
 
 def _load(statements: Statements, first: int, last: int, state: SearchState | None) -> _Stored:
+    """Load the columns, names and search texts that are stored beside the entries ``first`` to ``last``.
+
+    Search texts are left out where there is no index of them, or one of another form.
+    """
+
     def fetch(table: str, columns: Iterable[str]) -> list[tuple[Any, ...]]:
         # A verification reads every row there is, so a page of each table is read at once.
         statement = f"SELECT {', '.join(columns)} FROM {table} WHERE seq BETWEEN ? AND ?"  # noqa: S608 - the names are ours

@@ -429,6 +429,7 @@ class _FileConnections:
 
     @contextmanager
     def use(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection, an idle one if there is one; it is closed after its use if enough others are idle."""
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection is None:
@@ -458,6 +459,7 @@ _MOST_IDLE = 5
 
 @contextmanager
 def _begin_in_file(connection: sqlite3.Connection, statement: str) -> Iterator[None]:
+    """Begin a transaction with ``statement``; commit it at the end, or roll it back on an exception."""
     connection.execute(statement)
     try:
         yield

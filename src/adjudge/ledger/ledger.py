@@ -358,6 +358,7 @@ class Ledger:
         return self._store
 
     def _submit(self, work: Draft | Callable[[], Any]) -> asyncio.Future[Any]:
+        """Hand work to the writer of this ledger, which is made if there is none; return the future of its result."""
         store = self._find_store()
         # Loops of several threads may come here at once. Handed in under the lock as well: what came behind the end
         # of a writer that another thread closes would never be written, and never be given up.
@@ -376,6 +377,7 @@ def make_chain(head: Head | str | os.PathLike[str] | None, public_key: PublicKey
 
 
 def _verify_store(store: Store, chain: Chain, each: Callable[[Row], object] | None) -> Verification:
+    """Check the entries of a store and then the columns beside them; ``each`` gets every row that is in order."""
     differences: list[tuple[int, str]] = []
     try:
         with closing(store.stream(lambda seq, difference: differences.append((seq, difference)))) as rows:

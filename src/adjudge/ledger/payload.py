@@ -155,6 +155,10 @@ def make_draft(value: Any, keep: Keep, *, kind: str | None, subject: str | None,
 
 
 def _draft_record(record: Any, keep: Keep, *, kind: str | None, subject: str | None, more: Mapping[str, Any]) -> Draft:
+    """Make the entry of a record; ``more`` are members that replace its own.
+
+    Raises ``UsageError`` for a kind or a subject that cannot be recorded, and for a payload that is too long.
+    """
     odd: list[Any] = []
     members = _store_record(record, keep, odd)
     known = kind if kind is not None else _find_kind(members)
@@ -179,6 +183,10 @@ def encode_payload(data: Mapping[str, Any]) -> bytes:
 
 
 def _encode(storable: Any, odd: list[Any]) -> bytes:
+    """Write the canonical bytes of storable data; ``odd`` holds what only an encoder for RFC 8785 writes rightly.
+
+    Raises ``UsageError`` for more than ``MOST_BYTES``.
+    """
     if odd:
         import rfc8785
 
@@ -230,6 +238,10 @@ def can_store(text: str) -> bool:
 
 
 def _find_kind(data: Mapping[str, Any]) -> str:
+    """Find the kind by the member ``kind``, else by the noun in the schema.
+
+    Raises ``UsageError`` where neither names one.
+    """
     noun = str(data.get("schema", "")).split("/")[1:2]
     kind = data.get("kind") or _KIND_OF.get(noun[0] if noun else "")
     if not isinstance(kind, str):
@@ -309,6 +321,7 @@ def _replace_texts(data: dict[str, Any], names: tuple[str, ...], keep: Keep) -> 
 
 
 def _replace(value: Any, keep: Keep) -> Any:
+    """Copy a value with each of its texts handed to ``keep``, also the names of members."""
     if isinstance(value, str):
         return keep(value)
     if isinstance(value, list):

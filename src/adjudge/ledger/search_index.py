@@ -240,6 +240,7 @@ def _insert(statements: Statements, texts: Sequence[tuple[int, str]], has_trigra
 
 
 def _delete(statements: Statements, first: int, last: int, has_trigrams: bool) -> None:  # noqa: FBT001
+    """Delete the texts of the entries ``first`` to ``last``; their trigrams go first, since FTS5 needs the texts."""
     where = "WHERE seq BETWEEN ? AND ?"
     if has_trigrams:
         statements.execute(
@@ -335,6 +336,7 @@ def _has_index(statements: Statements) -> bool:
 
 
 def _make_conditions(query: SearchQuery, text: ColumnElement[str], *, is_file: bool) -> Iterator[ColumnElement[bool]]:
+    """Yield the conditions for a text: it holds each part of the query, and those of each pattern in order."""
     from sqlalchemy import func, literal
 
     for part in query.list_parts():

@@ -417,6 +417,7 @@ class Store:
         self._is_ready = True
 
     def _check_usable(self, statements: Statements) -> None:
+        """Check that this version can go on with the tables that are there; add the search index if it is missing."""
         self._check_genesis(statements)
         self._check_revision(statements)
         self._check_columns()

@@ -191,6 +191,7 @@ class Chain:
         return self._make_verification(None, None)
 
     def _make_verification(self, problem: Problem | None, seq: int | None) -> Verification:
+        """Make the verification for a problem at the entry ``seq``; both are ``None`` for a chain in order."""
         return Verification(
             valid=problem is None,
             entries=self.seq if seq is None else seq - 1,
@@ -229,6 +230,7 @@ class Chain:
         return problem
 
     def _check_genesis(self, kind: str, payload: bytes | None) -> Problem | None:
+        """Check the first entry and return what is wrong, or ``None``; its key is taken up if the caller gave none."""
         if kind != "genesis" or payload is None:
             return "not_a_genesis", "is not a genesis entry, so the beginning of the ledger is missing"
         data = json.loads(payload)
@@ -265,6 +267,10 @@ class Chain:
         return None
 
     def _check_signature(self, digest: str, signature: str | None) -> Problem | None:
+        """Check the signature of an entry and return what is wrong, or ``None``.
+
+        Without a key to check with, an entry may be signed only where the genesis entry names a key.
+        """
         if self._check is None:
             wanted = self.signatures == "unchecked"
             return None if wanted else ("signature_unexpected", "is signed, and this ledger was begun without a key")

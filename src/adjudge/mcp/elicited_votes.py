@@ -106,6 +106,7 @@ class VoteDesk:
         return True
 
     def _find_principal(self, ctx: ServerRequestContext[Any, Any]) -> str | None:
+        """Find the name of the person who sent a request; ``None`` if it is not known, and always without HTTP."""
         # Never without HTTP: there nobody signs in, and whoever answers may be the agent.
         if self.principal is None or ctx.request is None:
             return None

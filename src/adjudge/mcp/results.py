@@ -69,6 +69,7 @@ class DescriptionScreen:
         return [tool for tool in tools if await self._may_pass(tool)]
 
     async def _may_pass(self, tool: Mapping[str, Any]) -> bool:
+        """Return whether a tool's description may reach the agent; a final verdict is kept for its wording."""
         text = json.dumps(tool, sort_keys=True, ensure_ascii=False)
         digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         if digest in self._checked:

@@ -238,6 +238,10 @@ class _Reading:
 
 
 def _find_draw(run: Run, labels: Sequence[Label], measurement: Measurement) -> _Draw:
+    """Find the draw of the labelled calls by the plan in the run's folder, or by what the labels say of theirs.
+
+    Calls that no plan drew are one stratum.
+    """
     if measurement.sampling != "plan":
         return _Draw(None, {"": measurement.cases}, None)
     # A measurement has the progress of a plan that was compared with the run.

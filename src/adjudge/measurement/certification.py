@@ -256,6 +256,10 @@ class _Reading:
 
 
 def _read_items(run: Run) -> _Reading:
+    """Read the models of each seat, the time of the judging, and the labels of cases, in one pass; pairs are left out.
+
+    Raises ``UsageError`` where several models answered for one seat.
+    """
     reading = _Reading()
     for item in run.items():
         result = item.result
@@ -339,6 +343,7 @@ def _make_of_measurement(run: Run, measurement: Measurement, reading: _Reading, 
 
 
 def _describe_judge(run: Run, name: str, reading: _Reading) -> CertifiedJudge:
+    """Describe a judge by the digests in the manifest of its run and by the models that answered."""
     manifest = run.manifest
     return CertifiedJudge(
         name=name,

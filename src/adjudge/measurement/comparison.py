@@ -129,6 +129,7 @@ class Comparison:
         self.whole.add(verdict, truth, judged, criteria_agree=bool(agreements) and all(agreements), moment=moment)
 
     def _note_labels(self, case: str, subject: str | None) -> None:
+        """Note that a labelled case is there, and which of its labels are of another content."""
         number = self._labels.find_number(case)
         if number is None:
             return

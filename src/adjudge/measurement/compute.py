@@ -175,6 +175,7 @@ _STATED_SIZES = (
 
 
 def _find_kind(tally: MeasurementTally) -> MeasurementKind:
+    """Find which kind most labels are of; without a settled label, the judge's verdicts say it."""
     counts: dict[MeasurementKind, int] = dict.fromkeys(_HEAPS_OF, 0)
     for (_, heap), number in tally.table.items():
         for kind, heaps in _HEAPS_OF.items():
@@ -289,6 +290,7 @@ def _compute_ceiling(work: _Computation) -> Ceiling | None:
 
 
 def _compute_correlation(work: _Computation) -> Correlation | None:
+    """Compute the correlation of scores with labels that are numbers; ``None`` where there are none."""
     tally = work.tally
     places = tally.list_places(("number",))
     if not places:
@@ -301,6 +303,7 @@ def _compute_correlation(work: _Computation) -> Correlation | None:
 
 
 def _compute_slices(work: _Computation) -> Slices | None:
+    """Compare agreement by the property ``by``; ``None`` where none is named, or where labels are numbers."""
     if work.options.by is None or work.kind == "number":
         return None
     kinds = work.tally.list_kinds(work.places)
@@ -311,6 +314,7 @@ def _compute_slices(work: _Computation) -> Slices | None:
 
 
 def _compute_error_parts(work: _Computation) -> ErrorParts | None:
+    """Divide the error of passed or failed into its parts; ``None`` where no case was judged more than once."""
     if not work.tally.repeated or work.kind != "verdict":
         return None
     repeats, truth = work.tally.list_repeats(work.places), list(work.tally.truth(work.places))

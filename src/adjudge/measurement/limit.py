@@ -207,6 +207,10 @@ def _make_progress(plan: LabelPlan, status: PlanStatus) -> PlanProgress:
 
 
 def _limit_plan(tally: MeasurementTally, run: RatedRun, plan: LabelPlan, status: PlanStatus) -> FoundLimit:
+    """Find the limits of a planned sample: for one look where nothing is against it, else for every look.
+
+    While planned labels are missing, and nothing is against the one look, there are none.
+    """
     draw = LabelDraw(name=plan.id, planned=True, complete=status.complete, truths=status.truths)
     reason = _find_why_not_once(tally, run, plan, status)
     if reason is None and status.left:
@@ -241,6 +245,7 @@ def _find_why_not_once(tally: MeasurementTally, run: RatedRun, plan: LabelPlan, 
 
 
 def _limit_once(rate: CorrectedRate, status: PlanStatus) -> FoundLimit:
+    """Find the limits for one look; there are none unless the rate counts exactly the planned labels."""
     if rate.labels != status.planned:
         missing = (
             f"the corrected rate counts {rate.labels:,} of the {status.planned:,} planned labels, because the others "
@@ -255,6 +260,7 @@ def _limit_once(rate: CorrectedRate, status: PlanStatus) -> FoundLimit:
 
 
 def _limit_sample(tally: MeasurementTally, run: RatedRun, rate: CorrectedRate) -> FoundLimit:
+    """Find the limits for every look at a sample without a plan: wider ones for groups and for a system."""
     places = find_sampling(tally, run.origin, labels_are_random=run.labels_are_random, lost=run.lost).places
     name, added = find_draw(run.looks, [f"{tally.marks[at]:016x}" for at in places])
     reason, level = "no plan was drawn for these labels", run.find_level(name)

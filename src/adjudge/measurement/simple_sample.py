@@ -197,6 +197,7 @@ def _name_draw(
 
 
 def _list_warnings(tally: MeasurementTally, places: Sequence[int], kind: LabelSample) -> Iterator[str]:
+    """Yield warnings of labels left out, of labels that are not known to be blind, and of cases in groups."""
     left_out = tally.labelled - len(places)
     if left_out:
         yield f"{left_out:,} labelled cases are left out, because nobody drew them at random"

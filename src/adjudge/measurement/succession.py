@@ -427,6 +427,7 @@ def _compute_mean(costs: Sequence[float | None]) -> float | None:
 def _find_cost_interval(
     costs: Sequence[float | None], pairs: Sequence[tuple[_Judged, _Judged]]
 ) -> tuple[float, float] | None:
+    """Find the interval of the mean cost; ``None`` where a cost is unknown, groups are few, or all costs are equal."""
     known_costs = [cost for cost in costs if cost is not None]
     groups = _list_groups(pairs)
     # Where every case costs the same, resamples do too, and say nothing of other cases.

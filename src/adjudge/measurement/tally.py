@@ -256,6 +256,10 @@ class MeasurementTally:
         return code
 
     def _keep_properties(self, case: TalliedCase) -> None:
+        """Keep length, format and language of a sampled case; of a pair, the first side's less the second's.
+
+        The language is that of the first side.
+        """
         sides = case.read_properties()
         first, second = sides[0] if sides else None, sides[1] if len(sides) > 1 else None
         self._length.append(math.nan if first is None else first.length - (second.length if second else 0.0))

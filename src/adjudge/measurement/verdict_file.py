@@ -140,6 +140,10 @@ def _separate_models(
 
 
 def _find_models(name: str, models: list[str], judge: str | None) -> list[str]:
+    """Return the models to measure: all, or ``judge`` alone.
+
+    Raises ``UsageError`` for a file without verdicts of a model, or without those of ``judge``.
+    """
     if not models:
         raise UsageError(
             f'{name} has no verdict of a judge: a judge\'s row has "kind": "model"; add such rows, or name a run'

@@ -115,6 +115,10 @@ class Budget:
         return reservation
 
     async def _wait_for_room(self, parts: int) -> Reservation:
+        """Hold an amount, in the smallest parts of a budget, as soon as it fits.
+
+        Raises ``ReplyError`` (``budget``) once it would not fit even if all that is held were released.
+        """
         while True:
             with self._lock:
                 self._forget_old()

@@ -171,6 +171,7 @@ class _Walk:
         return {"class": f"{kind.__module__}.{kind.__qualname__}", "members": described}
 
     def _describe_value(self, value: Any) -> Any:
+        """Describe a value: code and plain values by what they hold, a foreign class by name, other objects by type."""
         kind = type(value)  # not isinstance: a proxy for something that is not there raises where it is asked
         if issubclass(kind, type):
             is_ours = value.__module__ == self._module
@@ -195,6 +196,7 @@ def _describe_plain(value: Any) -> Any:
 
 
 def _describe_code(code: CodeType) -> Any:
+    """Describe what runs of some code; its file and lines are left out, for they change nothing of what it does."""
     return {
         "bytes": code.co_code.hex(),
         "caught": code.co_exceptiontable.hex(),  # what stands in a try, and what after it
@@ -244,6 +246,7 @@ def _read_attribute(owner: Any, name: str) -> Any:
 
 
 def _list_slots(kind: type[Any]) -> tuple[str, ...]:
+    """List the slots of a class itself, without those of its bases, by the names under which objects have them."""
     slots = kind.__dict__.get("__slots__", ())
     class_name = kind.__name__.lstrip("_")
     # Python keeps a private one under the name of its class as well.
@@ -264,6 +267,7 @@ def _list_members(kind: type[Any]) -> dict[str, Any]:
 
 
 def _open_member(value: Any) -> Any:
+    """Return the function inside a property, a class method or the like, whose code can be seen; others as they are."""
     kind = type(value)
     if kind is property:
         return value.fget

@@ -146,6 +146,7 @@ def _open_named(prefix: str, model_name: str, options: dict[str, Any], *, allow_
 
 
 def _open_server(address: str, options: dict[str, Any]) -> Model:
+    """Open a model by an address like ``http://host/v1#NAME``. Raises ``UsageError`` for one without a name."""
     from adjudge.models.providers.catalog import SERVER, Endpoint
     from adjudge.models.providers.openai import OpenAICompatible
 
@@ -227,6 +228,10 @@ def _read_float(name: str, value: object) -> object:
 
 
 def _read_object(name: str, value: object) -> object:
+    """Read an option that is the text of a flat JSON object; what is no text stays as it is.
+
+    Raises ``UsageError`` for any other text.
+    """
     if not isinstance(value, str):
         return value
     import msgspec

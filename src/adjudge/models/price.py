@@ -184,6 +184,7 @@ class PricedModel(WrapperModel):
             )
 
     def _need_price(self) -> Price:
+        """Return the price. Raises ``UsageError`` where it is unknown: a budget cannot be kept without one."""
         if self.price is None:
             raise UsageError(
                 f"a budget needs the price of {self.name}, which is unknown; give it under ",
@@ -410,6 +411,10 @@ def _read_tier(value: Any, level: int) -> float | None:
 
 
 def _read_price(name: str, price: object) -> Price:
+    """Return a price of a caller, made of an object unless it is one already.
+
+    Raises ``UsageError`` for an object with unknown members, without input or output, or with amounts that are none.
+    """
     if isinstance(price, Price):
         return price
     if not isinstance(price, Mapping) or not {"input", "output"} <= set(price) <= set(_KEYS):

@@ -109,6 +109,7 @@ class Pace:
         return f"<Pace {self.current} of {self.most}>"
 
     def _end_round(self) -> None:
+        """Set the number by the share that was refused, and begin a round; after a fall, late answers are skipped."""
         share = self._refused / self._answers
         before = self._number
         if share > TOLERATED:

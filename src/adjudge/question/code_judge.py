@@ -65,6 +65,7 @@ def _read_content(question: Question) -> Any:
 
 
 def _read_part(part: Part) -> Any:
+    """Return the JSON value of a part, or its text. Raises ``ReplyError`` if a redaction has broken the JSON."""
     if not part.is_json:
         return part.text
     try:
@@ -207,6 +208,10 @@ def _list_scores(result: JudgeResult, question: Question) -> list[dict[str, Any]
 
 
 def _write_entry(name: str, share: float | None, rubric: Rubric, criterion: Criterion | None = None) -> dict[str, Any]:
+    """Write a criterion's entry of a reply, with a score in 0 to 1 converted to the rubric's scale.
+
+    A score that differs from a level by rounding alone becomes that level. ``None`` stays ``None``.
+    """
     low, high = rubric.scale
     if share is None:
         return {"name": name, "score": None}

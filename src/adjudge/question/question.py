@@ -245,6 +245,7 @@ def _render_system(wording: Wording, structured: bool, token: bool) -> str:  # n
 
 @lru_cache(maxsize=1024)
 def _make_form(wording: Wording, token: bool) -> Form:  # noqa: FBT001 - a cache key
+    """Make the JSON Schema of the reply: every member is required, no other is allowed, and the token is first."""
     import msgspec
 
     first: dict[str, Any] = {"token": {"type": "string"}} if token else {}

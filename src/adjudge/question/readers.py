@@ -486,6 +486,10 @@ _AS_TOLD = re.compile(
 
 
 def _read_better(text: str, _: ReadOptions) -> str:
+    """Read the side that ``Output (a) is better`` names. Raises ``ReplyError``.
+
+    Only a sentence that is a verdict and not quoted counts, but all such words have to name one side, quoted ones too.
+    """
     form = "a sentence that says Output (a) is better, or Output (b) is better"
     text = _unwrap_reply(text)
     if alone := _MARKED_ALONE.fullmatch(text):
@@ -647,6 +651,10 @@ def _stands_at(text: str, place: int, label: str) -> bool:
 
 
 def _read_label(text: str, options: ReadOptions) -> str:
+    """Read a reply that is one of the labels and nothing else.
+
+    Raises ``ReplyError`` for any other reply, and ``UsageError`` if no labels are given.
+    """
     if not options.labels:
         raise UsageError(
             "the reader 'label' needs the labels that were offered; give them as ",
@@ -669,6 +677,7 @@ def _read_name(text: str, options: ReadOptions) -> str:
 
 
 def _get_two_names(options: ReadOptions, reader: str) -> tuple[str, str]:
+    """Return the two names compared, the one shown first first. Raises ``UsageError`` unless there are two."""
     if len(options.labels) != 2:
         raise UsageError(
             f"the reader {reader!r} needs the two names compared, the one shown first first, as ",
@@ -704,6 +713,10 @@ def _read_ranking(text: str, options: ReadOptions) -> str:
 
 
 def _read_json_score(text: str, options: ReadOptions) -> float:
+    """Read ``score`` or ``rating`` of the one JSON object in a reply; if both are there, they have to agree.
+
+    Raises ``ReplyError``.
+    """
     members = _load_object(text)
     form = "a JSON object with a number as score or rating"
     values = [members[key] for key in ("score", "rating") if key in members]
@@ -714,6 +727,10 @@ def _read_json_score(text: str, options: ReadOptions) -> float:
 
 
 def _read_json_winner(text: str, options: ReadOptions) -> str:
+    """Read the side that ``winner``, ``verdict`` or ``choice`` of the one JSON object in a reply names.
+
+    Those that are there have to agree. Without labels the names are A and B. Raises ``ReplyError``.
+    """
     first, second = _get_two_names(options, "json winner") if options.labels else ("A", "B")
     sides = {"tie": "tie", "first": "first", "second": "second", first: "first", second: "second"}
     form = f"a JSON object with {first}, {second} or tie as winner, verdict or choice"

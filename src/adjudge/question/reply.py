@@ -68,6 +68,10 @@ _MARKED = (
 def _read_text(
     reply: Reply, question: Question, token: str | None, style: ReplyStyle, scoring: Literal["stated", "expected"]
 ) -> Answer:
+    """Read a model's reply in the form of adjudge, or by the reader that the style names. Raises ``ReplyError``.
+
+    If the reply has log probabilities, a decided answer gets its confidence from them.
+    """
     if style.reader != ADJUDGE_FORM:
         return _read_named(reply.text or "", question, style)
     reply_object = read_object(reply.text, token)

@@ -332,6 +332,10 @@ def _drop_thinking(reply: str) -> str:
 
 
 def _read_with_token(text: str, token: str) -> dict[str, Any]:
+    """Read the object that begins with the token.
+
+    Raises ``ReplyError`` unless there is exactly one, and ``TextAfterError`` for text after it.
+    """
     starts = _find_token_starts(text, token)
     if not starts:
         raise ReplyError("unparseable", "no object in the reply begins with the token")
@@ -498,6 +502,7 @@ def check_finite(value: object) -> None:
 
 
 def _is_finite(value: object) -> bool:
+    """Return whether a JSON value holds, at any depth, neither NaN nor infinity."""
     to_check: list[Any] = [value]  # and no recursion: how deep a reply nests is not ours to choose
     while to_check:
         part = to_check.pop()

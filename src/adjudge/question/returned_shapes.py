@@ -82,6 +82,10 @@ def bring_into_form(returned: Any, question: Question) -> Mapping[str, Any]:
 
 
 def _bring_into_yes_no(returned: Any, question: Question) -> Mapping[str, Any]:
+    """Bring what a function returned into the form of a reply to a question of yes or no.
+
+    Raises ``ShapeError`` for a shape that is not known, a number included, and ``ReplyError`` for a yes beside a no.
+    """
     if isinstance(returned, dict) and not ("score" in returned or _is_verdict(returned)):
         return _check_members(returned, question)
     verdict = _read_verdict(returned, question)

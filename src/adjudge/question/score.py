@@ -212,6 +212,7 @@ def _rubric_of(question: Question) -> Rubric:
 
 
 def _grade_entry(criterion: Criterion, entry: Mapping[str, Any], rubric: Rubric, question: Question) -> CriterionResult:
+    """Grade a criterion by its entry in the reply, with the score converted to 0 to 1. Raises ``ReplyError``."""
     low, high = rubric.scale
     if "score" not in entry:
         raise ReplyError("missing_criterion", f"criterion {criterion.name!r} has no score in the reply")

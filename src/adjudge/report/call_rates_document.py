@@ -91,6 +91,7 @@ def _make_lead(rates: CallRates) -> Lead:
 
 
 def _list_rate_rows(rates: CallRates) -> Iterator[RateRow]:
+    """Yield the rate of each decider that has one with limits; limits that are equal are drawn and not written."""
     for decider in rates.deciders:
         share = decider.wrong_passes_of_bad
         if share.value is None or share.low is None or share.high is None:

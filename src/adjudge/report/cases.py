@@ -343,6 +343,7 @@ def _show_seats(result: JudgeResult | PairResult) -> tuple[ShownSeat, ...]:
 
 
 def _show_seat(result: JudgeResult, name: str, outcome: str | None) -> ShownSeat:
+    """Make the shown form of one judge, or of one order of a comparison; an outcome of ``None`` is undecided."""
     return ShownSeat(
         judge=cut(name, _SHORT),
         outcome=outcome or "undecided",
@@ -353,6 +354,11 @@ def _show_seat(result: JudgeResult, name: str, outcome: str | None) -> ShownSeat
 
 
 def _cut_value(value: Any) -> str:
+    """Cut a content, or another part of a case, to a text for a page; ``None`` is empty.
+
+    A long run of an agent is shortened in a form that can be read as a run again. A value that has no text becomes the
+    error in brackets.
+    """
     if value is None:
         return ""
     if isinstance(value, str):

@@ -122,6 +122,7 @@ def list_diff_summary(diff: Diff) -> Iterator[Block]:
 
 
 def _list_notices(diff: Diff) -> Iterator[str]:
+    """Yield what limits the figures: unfinished runs, changes of the setup, and cases that are left out."""
     sides: tuple[DiffSide, DiffSide] = (diff.before, diff.after)
     for side in sides:
         if side.status != "finished":
@@ -298,6 +299,7 @@ def _make_badge(verdict: str) -> Badge:
 
 
 def _list_texts(case: PairedCase) -> Iterator[Block]:
+    """Yield the texts of a case: both where they differ, side by side, else one, unless it is empty."""
     for name in TEXTS:
         before, after = getattr(case.before, name), getattr(case.after, name)
         if name in case.differing:

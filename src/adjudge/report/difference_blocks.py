@@ -53,6 +53,7 @@ def list_difference_blocks(diff: Diff) -> Iterator[Block]:
 
 
 def _make_lead(sentence: str, rows: Sequence[RateRow], names: tuple[str, str]) -> Lead:
+    """Make the sentence with its intervals on an axis that holds 0; without rows, the sentence alone."""
     if not rows:
         return Lead(criterion=None, sentence=sentence)
     axis = find_axis([0.0, *(share for row in rows for share in (row.value, row.low, row.high))], least=-1.0)
@@ -81,6 +82,7 @@ def _list_share_rows(shares: Iterable[tuple[str, ShareDifference]], *, kind: str
 
 
 def _make_rate_row(name: str, value: float, low: float, high: float, *, kind: str) -> RateRow:
+    """Make a row of the axis; limits that are equal are of a count, and are not written."""
     return RateRow(
         name=name,
         value=value,
@@ -93,6 +95,7 @@ def _make_rate_row(name: str, value: float, low: float, high: float, *, kind: st
 
 
 def _list_ticks(axis: Axis) -> Iterator[Tick]:
+    """Yield ticks at the multiples of a round step, at most seven; ``place`` is in per cent of the axis."""
     start, end = axis
     step = next(size for size in _STEPS if (end - start) / size <= _MOST_STEPS + 1e-9)
     for number in range(math.ceil(start / step - 1e-9), math.floor(end / step + 1e-9) + 1):

@@ -154,6 +154,7 @@ def format_points_between(low: float, high: float) -> str:
 
 
 def _describe_shown(low: float, high: float) -> str:
+    """Describe two limits on one side of 0 in points, the nearer to 0 first, with digits that tell them apart."""
     least, most = sorted((abs(low), abs(high)))
     digits = max(count_digits(least, most, digits=2) - 2, 0)
     if digits == 0 and least < 0.005:

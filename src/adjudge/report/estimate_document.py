@@ -25,6 +25,7 @@ def make_estimate_document(estimate: RunEstimate) -> Document:
 
 
 def _show_seats(estimate: RunEstimate) -> Table:
+    """Make the table of what each judge is asked and costs, with the sum below unless there is one judge."""
     names = ("calls", "tokens in", "tokens out", "live", "by batch", "cached at best")
     columns = [Column("judge"), *(Column(name, "number") for name in names)]
     rows = [

@@ -83,6 +83,7 @@ def _render_case(items: Sequence[RunItem], suite: str) -> str:
 
 
 def _explain_case(worst: ShownResult, items: Sequence[RunItem]) -> str:
+    """Explain in lines why a case did not pass: what its worst judgement says, and how many of several passed."""
     lines = [line for line in (worst.detail, worst.reasoning) if line]
     for criterion in worst.criteria:
         score, needed = format_apart(criterion.score, criterion.threshold)
@@ -92,7 +93,7 @@ def _explain_case(worst: ShownResult, items: Sequence[RunItem]) -> str:
     lines += [f"{severity}: {name}: {message}" for name, severity, message in worst.rules]
     lines += [f"{seat.judge}: {seat.outcome}; {seat.remark}" for seat in worst.seats]
     if len(items) > 1:
-        passed = sum(criterion.result.outcome == "passed" for criterion in items)
+        passed = sum(item.result.outcome == "passed" for item in items)
         lines.append(f"{passed} of {len(items)} judgements passed")
     return "\n".join(lines)
 

@@ -90,6 +90,7 @@ def _escape_edges(text: str) -> str:
 
 
 def _write_words(words: Words) -> str:
+    """Write words that are set apart; names, quotations and code are in code spans, where nothing acts as Markdown."""
     if words.kind == "strong":
         text = f"**{_escape(words.text)}**"
     elif words.kind in ("name", "quoted", "code"):

@@ -122,6 +122,7 @@ def _show_disagreements(measurements: Sequence[Measurement], top: int) -> Cases:
 
 
 def _introduce_measurements(measurements: Sequence[Measurement], shown: int, total: int) -> Iterator[Block]:
+    """Yield what is before the list of disagreements: how many of each sort, and how many of all are ``shown``."""
     if len(measurements) == 1:
         yield from list_sort_blocks(measurements[0])
     else:
@@ -157,6 +158,7 @@ def _list_disagreements(pairs: Sequence[tuple[str, Disagreement]]) -> Table:
 
 
 def _list_choices(disagreements: Sequence[Disagreement], groups: Mapping[str, str]) -> list[Choice]:
+    """List the page's filters that have something to choose; ``groups`` has the key of each group by its name."""
     sorts = dict.fromkeys(disagreement.sort for disagreement in disagreements)
     verdicts = dict.fromkeys(disagreement.verdict for disagreement in disagreements)
     choices = [

@@ -153,6 +153,7 @@ def _list_narrow(measurement: Measurement) -> Iterator[tuple[str, Block]]:
 
 
 def _list_wide(measurement: Measurement) -> Iterator[tuple[str, Block]]:
+    """Yield the blocks that need the page's whole width, each with its title."""
     if measurement.criteria:
         yield "Criteria", _show_criteria(measurement.criteria)
     if measurement.slices is not None:

@@ -190,6 +190,7 @@ def _describe_weighted(agreement: Agreement, where: str) -> str:
 
 
 def _describe_correlation(measurement: Measurement, where: str) -> str:
+    """Describe how the judge's scores go with people's; empty where no correlation was computed."""
     if measurement.correlation is None:
         return ""
     value = measurement.correlation.per_item.spearman
@@ -404,6 +405,7 @@ def list_remarks(measurement: Measurement) -> Iterator[str]:
 
 
 def _describe_alternative(measurement: Measurement) -> str:
+    """Describe the result of the alternative annotator test; empty where it was not made."""
     test = measurement.alternative
     if test is None:
         return ""

@@ -137,6 +137,7 @@ def _describe_rate(status: PlanStatus) -> str:
 
 
 def _list_next(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
+    """Yield what to do next: stop, look at the rate once, or label further cases."""
     if status.enough:
         yield f"enough: within {plan.within * 100:g} points, whenever you stopped"
         if status.left:
@@ -153,6 +154,7 @@ def _list_next(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
 
 
 def _describe_planned(status: PlanStatus, run: str) -> Iterator[str]:
+    """Yield the interval for one look, once the planned labels are in; nothing before."""
     if status.once is None or status.planned is None:
         return
     low, high = 100 * status.once.low, 100 * status.once.high

@@ -140,6 +140,7 @@ def join_runs(before: Run, after: Run) -> Iterator[Joined]:
 
 
 def _join_sides(connection: sqlite3.Connection, case: str, before: Side, after: Side) -> Joined:
+    """Join a case that both runs have; only where the digests of the whole case differ, its parts are compared."""
     if before.subject == after.subject:
         return Joined(case=case, before=before, after=after)
     bodies = _read_bodies(connection, before.place, after.place)
@@ -154,6 +155,11 @@ def _join_sides(connection: sqlite3.Connection, case: str, before: Side, after: 
 
 
 def _open_both(before: Run, after: Run) -> sqlite3.Connection:
+    """Open both runs in one connection, the later one as the schema ``later``.
+
+    Raises ``UsageError`` where they cannot be read together.
+    """
+
     def attach(connection: sqlite3.Connection) -> None:
         connection.execute("ATTACH ? AS later", (name_sqlite(after.store.path, after.store.reads_as),))
         # Both as they are now, though one may still be written to.
@@ -237,6 +243,10 @@ _DECODER = msgspec.json.Decoder(_Result)
 
 
 def _read_result(body: bytes) -> _Result:
+    """Read the members of a kept result that are compared.
+
+    Raises ``UsageError`` for one that cannot be read.
+    """
     try:
         return _DECODER.decode(body)
     except (msgspec.DecodeError, RecursionError):
@@ -557,6 +567,7 @@ class _Tally:
             self.index.append(ComparedCase(change=change, places=(before.place, after.place), changed=has_changed))
 
     def _add_numbers(self, before: Side, after: Side) -> None:
+        """Add the scores that both sides have, and the models that answered until there are ``_MOST_MODELS``."""
         for models, side in zip(self.models, (before, after), strict=True):
             if len(models) < _MOST_MODELS:
                 models.update(side.models)
@@ -606,6 +617,11 @@ class _Tally:
 
 
 def _make_change(joined: Joined, before: Side, after: Side, *, has_changed: bool) -> CaseDiff:
+    """Make the entry of a case.
+
+    It lists each criterion whose score differs, with ``None`` on a side that does not have it; none without
+    ``has_changed``, because what is left is noise.
+    """
     names = [*before.criteria, *(name for name in after.criteria if name not in before.criteria)] if has_changed else []
     pairs = [(name, before.criteria.get(name), after.criteria.get(name)) for name in names]
     return CaseDiff(

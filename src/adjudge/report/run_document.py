@@ -87,6 +87,7 @@ def name_run(report: Report) -> Text:
 
 
 def _make_headline(report: Report, lead: Lead | None, needed: float | None) -> str:
+    """Make the headline: what people would pass where labels tell it, else what the judge passed."""
     passed, asked = format_rates(report.passed.rate, needed)
     wanted = f"; {asked} needed" if needed is not None else ""
     if lead is not None and lead.rows and report.is_measured:
@@ -130,6 +131,7 @@ def _show_measurement(measurement: Measurement, lead: Lead) -> Iterator[Block]:
 
 
 def _show_people(report: Report, lead: Lead | None) -> Iterator[Block]:
+    """Yield what people would pass, which is the first row of the lead; nothing where the labels give no rate."""
     if lead is None or not lead.rows:
         return
     people = lead.rows[0]
@@ -142,6 +144,7 @@ def _show_people(report: Report, lead: Lead | None) -> Iterator[Block]:
 
 
 def _show_verdict(report: Report) -> Verdict:
+    """Show what the judge passed; without a figure where people labelled cases, because theirs comes first."""
     several = report.judgements != report.cases
     judgements = format_count(report.judgements, "judgement")
     more = f"{judgements}; a case counts by the share of its own that passed." if several else ""
@@ -184,6 +187,7 @@ def _show_cases(report: Report, top: int, *, lists_passed: bool) -> Cases:
 
 
 def _list_cases(cases: Sequence[ShownCase]) -> Table:
+    """Make the short table of cases; where an id is a digest, a column has the first words of each case."""
     columns = [Column("case"), Column("outcome", "word"), Column("score", "number"), Column("why")]
     # A digest tells nobody which case it is.
     names_none = any(shorten_case_id(case.id) != case.id for case in cases)

@@ -72,6 +72,7 @@ _Titled = Iterator[tuple[str, Sequence[Block]]]
 
 
 def _list_narrow(report: Report) -> _Titled:
+    """Yield the panels of half the width; a measurement takes the place of the plain agreement with labels."""
     if report.scores is not None:
         yield "Scores", [_show_scores(report.scores, report.threshold)]
     yield "Undecided", _show_undecided(report)
@@ -224,6 +225,7 @@ def _show_labels(report: Report) -> Sequence[Block]:
 
 
 def _show_confusion(labels: LabelSummary) -> list[Block]:
+    """Make the agreement with labels, which counts cases, and the table below it, which counts judgements."""
     rows = [[name, *[format_count(number) for number in counts.values()]] for name, counts in labels.confusion.items()]
     facts = [
         ("agreement", format_share(labels.accuracy)),
@@ -316,6 +318,7 @@ def _list_groups(groups: Sequence[GroupSummary], caption: str) -> Table:
 
 
 def _list_pair_groups(groups: Sequence[GroupSummary], caption: str) -> Table:
+    """Make the table of groups of pairs; one without a comparison has no rates."""
     names = ("win rate", "orders agree", "right", "order ab", "order ba")
     rates = [Column(name, "number", wide=name == "win rate") for name in names]
     columns = [Column("group"), Column("cases", "number"), *rates]

@@ -90,6 +90,7 @@ def _make_candidate_row(candidate: Candidate) -> list[Cell]:
 
 
 def _explain_candidate(candidate: Candidate) -> Iterator[Block]:
+    """Yield the verdict on a candidate with its reason, and the first cases on which it differs from the old judge."""
     yield Paragraph(text=f"{candidate.standing}, because {candidate.why}")
     moves = ", ".join(f"{count:,} {old} to {new}" for (old, new), count in candidate.flips.items()) or "none"
     p_value = "" if candidate.p_value is None else f" (McNemar p = {candidate.p_value:.2g})"

@@ -84,6 +84,10 @@ def make_report(
 
 
 def _group_labels(labels: Sequence[Label], name: str | None) -> dict[str, list[Label]]:
+    """Group people's labels by case, for one criterion or (``None``) the whole case.
+
+    Raises ``UsageError`` where labels were handed in and none of them is left.
+    """
     by_case = list_labels(labels, name)
     if labels and not by_case:
         known = sorted({repr(label.criterion) for label in labels if label.kind != "model" and label.criterion != name})
@@ -193,6 +197,7 @@ class ReportTally:
             self._numbers.add(result.score, float(label))
 
     def _add_result(self, result: JudgeResult) -> None:
+        """Count what a comparison does not have; two thresholds are kept, enough to know that there is not one."""
         if len(self._thresholds) < 2:
             self._thresholds.add(result.threshold)
         if result.score is not None:
@@ -247,6 +252,7 @@ class ReportTally:
         return tuple(sorted(groups, key=lambda group: group.passed.rate or 0.0))
 
     def _count_left_out(self) -> dict[str, int]:
+        """Count what there was no room for, by table; a table that has all is not named."""
         counts = {
             "criteria": self._criteria.others,
             "rules": self._rules.others,

@@ -201,6 +201,7 @@ def _is_drawn(rows: Sequence[Sequence[Cell]], place: int) -> bool:
 
 
 def _make_rows(table: Table, rows: Sequence[Sequence[Cell]], places: Sequence[int], screen: Screen) -> RichTable:
+    """Make a table of the columns at ``places``; the first badge of a row gives its colour."""
     columns: list[Column] = [table.columns[place] for place in places]
     drawn = make_rich_table("", [column.name for column in columns], screen)
     for row in rows:
@@ -219,6 +220,7 @@ def _draw_cell(cell: Cell) -> str:
 
 
 def _draw(drawing: Drawing) -> str:
+    """Draw in one line: a histogram, a bar, or a dot for an estimate on the line between its limits."""
     if drawing.form == "spark":
         return draw_bins(drawing.bins)
     if drawing.form == "bar":

@@ -126,6 +126,7 @@ def _read_rubric(document: Any, place: Place) -> Rubric:
 
 
 def _read_criterion(row: Any, place: Place) -> Criterion:
+    """Read a criterion from a file's data; raise ``UsageError`` that names the place of the fault."""
     members = check_keys(row, _CRITERION_KEYS, ("name", "description"), "a criterion", place)
     if not isinstance(members.get("rule", {}), str | Mapping):
         problem = f"a rule is a mapping like {{regex: ...}} or a rule's name, got {show(members['rule'])}"
@@ -162,6 +163,7 @@ def _check_rules(criteria: Any, place: Place) -> None:
 
 
 def _check_levels(members: Mapping[str, Any], place: Place) -> None:
+    """Raise ``UsageError`` for levels that are no mapping, fewer than two, or named by a text that is no number."""
     levels = members.get("levels", {0: "", 1: ""})
     if not isinstance(levels, Mapping) or len(levels) < 2:
         raise place.error(
@@ -173,6 +175,7 @@ def _check_levels(members: Mapping[str, Any], place: Place) -> None:
 
 
 def _check_unique(criteria: list[Criterion], place: Place) -> None:
+    """Raise ``UsageError`` at the place of a criterion that has the name of an earlier one."""
     first: dict[str, int] = {}
     for index, criterion in enumerate(criteria):
         if criterion.name in first:
@@ -216,6 +219,10 @@ _SENTENCE = ("; a sentence is given as ", Argument("criteria"), ", and to a gate
 
 @lru_cache(maxsize=len(SHIPPED_RUBRICS))
 def _load_shipped(name: str) -> Rubric:
+    """Load a shipped rubric.
+
+    Raises ``UsageError`` for another name; its hint depends on whether that looks like a sentence, a file or a typo.
+    """
     if name in SHIPPED_RUBRICS:
         text = (files("adjudge.rubric") / "shipped" / f"{name}.yaml").read_text(encoding="utf-8")
         return read_rubric(text, format="yaml", where=f"shipped rubric {name!r}")

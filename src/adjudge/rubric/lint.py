@@ -78,6 +78,7 @@ def _lint_threshold(rubric: Rubric) -> Iterator[Advice]:
 
 
 def _lint_number(rubric: Rubric) -> Iterator[Advice]:
+    """Yield advice on the number of criteria."""
     count = len(rubric.criteria)
     if count < FEWEST:
         advised = f"there are {count}, and {FEWEST} to {MOST} are advised"

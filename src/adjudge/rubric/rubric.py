@@ -289,6 +289,7 @@ def _set(value: Any, name: str, to: Any) -> None:
 
 
 def _refuse_options(rubric: str, model: str) -> None:
+    """Raise ``UsageError`` for a rubric's model that has options, runs code or reads a file."""
     # key_env and base_url would let whoever writes a rubric send any key of this machine to any host; python: would
     # let it run code, and replay: read a file. A rubric is data.
     name, mark, _ = model.strip().partition("?")
@@ -323,6 +324,7 @@ def _check_sum(rubric: str, weights: list[float]) -> None:
 
 
 def _check_scale(name: str, value: Any) -> tuple[float, float]:
+    """Return a scale as two floats, the lowest first, with 0.0 for -0.0. Raises ``UsageError`` for anything else."""
     numbers = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
     good = all(is_finite(number) for number in numbers)
     if len(numbers) != 2 or not good or not numbers[0] < numbers[1]:
@@ -334,6 +336,7 @@ def _check_scale(name: str, value: Any) -> tuple[float, float]:
 
 
 def _check_names(rubric: str, names: list[str]) -> None:
+    """Raise ``UsageError`` if there is no criterion, or if two have the same name."""
     if not names:
         raise UsageError(f"rubric {rubric!r} has no criteria; give it at least one", argument="criteria")
     seen: set[str] = set()
@@ -346,6 +349,7 @@ def _check_names(rubric: str, names: list[str]) -> None:
 
 
 def _check_on_scale(rubric: Rubric) -> None:
+    """Raise ``UsageError`` for a level or an example whose score is outside the rubric's scale."""
     low, high = rubric.scale
     for criterion in rubric.criteria:
         for score in [*(score for score, _ in criterion.levels), *(example.score for example in criterion.examples)]:
@@ -381,6 +385,10 @@ def _read_levels(name: str, value: Any) -> tuple[tuple[float, str], ...]:
 
 
 def _read_example(name: str, value: Any) -> Example:
+    """Read an example: an ``Example``, or a mapping with ``content``, ``score`` and perhaps ``why``.
+
+    Raises ``UsageError`` for anything else.
+    """
     if isinstance(value, Example):
         return value
     members = dict(value) if isinstance(value, Mapping) and set(value) <= {"content", "score", "why"} else {}
@@ -400,6 +408,7 @@ def _read_rule(name: str, value: Any) -> Rule:
 
 
 def _read_criterion(value: Any) -> Criterion:
+    """Read a criterion: a ``Criterion``, or a mapping of its members. Raises ``UsageError`` for anything else."""
     if isinstance(value, Criterion):
         return value
     if not isinstance(value, Mapping):
@@ -422,6 +431,10 @@ def _format_number(value: float) -> str:
 
 
 def _encode_canonical(name: str, data: Mapping[str, Any]) -> bytes:
+    """Encode a rubric's data as JSON with sorted keys, of which its digest is made.
+
+    Raises ``UsageError`` for a text with a lone surrogate.
+    """
     import msgspec
 
     try:

@@ -179,6 +179,7 @@ def _pair_calls(
     owners: dict[int, int] = {}
 
     def place_one(wanted: int, tried: set[int]) -> bool:
+        """Return whether the expected call got a partner; for that, earlier ones may move to another call."""
         for option in options[wanted]:
             if option in tried:
                 continue
@@ -297,6 +298,7 @@ def make_arguments(*, tool: str | list[str], schema: Mapping[str, Any] | bool) -
 
 
 def _compile_schema(schema: Any) -> CompiledSchema:
+    """Compile the JSON Schema of the rule. Raises ``UsageError`` for one that cannot be used."""
     if not isinstance(schema, Mapping | bool):
         raise UsageError(f"rule arguments: schema must be an object, true or false; got {show(schema)}")
     try:
@@ -364,6 +366,7 @@ def _find_excess(run: AgentRun, name: str, most: float) -> str | None:
 
 
 def _measure_run(run: AgentRun, name: str) -> float | None:
+    """Measure a run by a name of ``limits``; ``None`` where that is not known. Tokens are those in and out."""
     if name == "calls":
         return len(run.calls)
     if name == "steps":

@@ -518,6 +518,7 @@ def _compile_pattern(pattern: Any, *, ignore_case: bool) -> Any:
 
 
 def _compile_schema(schema: Any) -> CompiledSchema:
+    """Compile the JSON Schema of the rule. Raises ``UsageError`` for one that cannot be used."""
     if not isinstance(schema, Mapping | bool):
         raise UsageError(f"rule json_schema: the schema must be an object, true or false; got {show(schema)}")
     try:

@@ -88,6 +88,7 @@ def make_commands(
 def _find_problem(
     call: AgentCall, allowed: Sequence[Sequence[ToolName]] | None, refused: Sequence[Sequence[ToolName]]
 ) -> str | None:
+    """Return why the command of a call may not be run, ``never`` first; ``None`` where it may."""
     command = read_command(call)
     if command is None:
         return f"the command of a call of {quote(call.tool, 60)} cannot be read"
@@ -135,6 +136,10 @@ def read_command(call: AgentCall) -> str | None:
 
 
 def _read_allowed(text: str) -> list[ToolName]:
+    """Read a pattern of ``only``, word by word.
+
+    Raises ``UsageError`` for a program that runs others, since that would allow anything, and for signs of a shell.
+    """
     words = text.split()
     first = words[0]
     if "*" in first:

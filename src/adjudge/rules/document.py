@@ -119,6 +119,7 @@ def _fold_part(text: str, gap: str | None) -> str:
 
 
 def _join_parts(parts: list[tuple[Place, str]], gap: str | None) -> Document:
+    """Join the parts into one document, with a NUL between two; each is folded, unless ``gap`` is ``None``."""
     starts, texts, end = [], [], 0
     for _, part in parts:
         text = _fold_part(part, gap)
@@ -220,6 +221,7 @@ def _list_parts(values: list[Value], *, loose: bool) -> Iterator[tuple[Place, st
 
 
 def _fold_one(char: str) -> str:
+    """Return the ASCII character that is the same as a character; the character itself where there is none."""
     category = unicodedata.category(char)
     if category == "Nd":
         return str(unicodedata.decimal(char))

@@ -94,6 +94,7 @@ class Rules(Sequence[Rule]):
 
 
 def _read_rules(rules: Any) -> tuple[Rule, ...]:
+    """Read the rules of a list, or of a mapping that names them. Raises ``UsageError`` for a single rule."""
     if isinstance(rules, Mapping):
         return tuple(as_rule(rule, name=name) for name, rule in rules.items())
     if isinstance(rules, str | Rule) or not isinstance(rules, Iterable):
@@ -131,6 +132,7 @@ def load_rules(source: Rules | Mapping[str, Any] | str | os.PathLike[str]) -> Ru
 
 
 def _make_rules(document: Any, place: Place) -> Rules:
+    """Make the rules of a rule file's content; errors name the place in the file. Raises ``UsageError``."""
     members = check_keys(document, ("schema", "$schema", "rules"), ("rules",), "a rule file", place)
     if members.get("schema", Rules.schema) != Rules.schema:
         raise place.at("schema").error(f"this version reads {Rules.schema!r}, not {show(members['schema'])}")
@@ -143,6 +145,7 @@ def _make_rules(document: Any, place: Place) -> Rules:
 
 
 def _read_items(items: Any, place: Place) -> Iterator[Rule]:
+    """Yield the rules in order. Raises ``UsageError`` for two names that differ only in hyphens and underscores."""
     first_keys: dict[str, Any] = {}
     pairs: Any = items.items() if isinstance(items, Mapping) else enumerate(items)
     for key, spec in pairs:

@@ -103,6 +103,7 @@ def make_secrets_check(*, assignments: bool = True, ignore: str | Sequence[str] 
 
 
 def _find_all(document: Document, ignored: frozenset[str], *, assignments: bool) -> Iterator[Detection]:
+    """Yield known forms that are not ignored, then with ``assignments`` random values that are called a secret."""
     known_forms = [
         detection
         for detection in _find_forms(document.text)
@@ -118,6 +119,7 @@ def _find_all(document: Document, ignored: frozenset[str], *, assignments: bool)
 
 
 def _find_forms(text: str) -> Iterator[Detection]:
+    """Yield all known forms in a text; of several that begin at the same place, only the first of ``FORMS``."""
     pattern_set, patterns = _compile_forms()
     starts: set[int] = set()
     # One pass says which forms occur at all; in nearly every content none does.

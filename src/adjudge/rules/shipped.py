@@ -101,6 +101,7 @@ def make_some_of(
 
 
 def _read_weights(weights: Any, count: int) -> list[float]:
+    """Read the weight of each rule, by default 1. Raises ``UsageError`` for weights that cannot be used."""
     rule_weights = [1.0] * count if weights is None else weights
     is_good = (
         isinstance(rule_weights, list | tuple) and len(rule_weights) == count and all(map(is_finite, rule_weights))
@@ -462,6 +463,7 @@ def _read_common(options: dict[str, Any]) -> tuple[Severity, str]:
 def _check_keys(
     kind_name: str, kind: _Kind, options: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]
 ) -> None:
+    """Raise ``UsageError`` for a key that the rule does not take, and for one that it needs and does not get."""
     for key in options:
         if key not in parameters:
             raise UsageError(

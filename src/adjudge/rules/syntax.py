@@ -47,6 +47,7 @@ def _make_result(message: str, *, passed: bool) -> RuleResult:
 
 
 def _read_python(text: str) -> None:
+    """Raise ``ValueError`` for a text that is no Python, or nests too deeply; nothing of it is run."""
     import ast
 
     _check_brackets(text)
@@ -98,6 +99,7 @@ def _read_yaml(text: str) -> None:
 
 
 def _read_toml(text: str) -> None:
+    """Raise ``ValueError`` for a text that is no TOML, or would take too long to read."""
     import tomllib
 
     import re2

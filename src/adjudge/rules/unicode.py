@@ -155,6 +155,10 @@ def _runs_leftward(char: str) -> bool:
 
 
 def _find_words(text: str, present: set[str]) -> Hits:
+    """Yield words with letters of two scripts, in styled letters, or of letters that only look Latin.
+
+    Full-width letters are usual beside Chinese, Japanese and Korean, so there they are not styled.
+    """
     odd = {char for char in present if char in _SCRIPT_OF}
     styled = {char for char in present if _is_styled(char)}
     if any(unicodedata.name(char, "").startswith(_WIDE) for char in present - styled if not char.isascii()):

@@ -103,6 +103,7 @@ def read_authority(authority: str) -> tuple[str, str | None]:
 
 
 def _read_name(host: str) -> str:
+    """Return a host's name as DNS has it, or its IPv4 address. Raises ``ValueError`` for what is not certain."""
     if not 0 < len(host) <= LONGEST_HOST:
         raise ValueError("its host cannot be read for certain")
     name = (host if host.isascii() else _to_ascii(host)).lower().removesuffix(".")
@@ -126,6 +127,7 @@ def _to_ascii(host: str) -> str:
 
 
 def _read_ip(text: str, kind: Callable[[str], Any]) -> str:
+    """Return an IP address in its usual form. Raises ``ValueError`` for a number in another form, and for a zone."""
     try:
         address = kind(text)
     except ValueError:
@@ -222,6 +224,10 @@ def make_urls_check(
 
 
 def _find_all(text: str, allowed: AllowedAddresses, *, bare: bool) -> Hits:
+    """Yield each refused address once, also those that only show when references of HTML are undone.
+
+    The place of such a one is the beginning of its line.
+    """
     seen: set[str] = set()
     for start, shown, reason in _find_everywhere(text, allowed, bare=bare):
         if shown not in seen:
@@ -280,6 +286,7 @@ def _find_targets(text: str, allowed: AllowedAddresses) -> Hits:
 
 
 def _explain_target(target: str, allowed: AllowedAddresses) -> str | None:
+    """Explain why a link's target is not allowed; ``None`` if it is, or is relative to the page."""
     if target[:2] and not target[:2].strip("/\\") and len(target) > 1:
         return (
             allowed.explain_host(None, cut_authority(target[2:]))

@@ -255,6 +255,7 @@ _UNQUOTED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234
 
 
 def _unescape_once(text: str) -> str:
+    """Undo one level of escapes in what is quoted as in JSON; the same text is returned where nothing changes."""
     if "\\" not in text or '"' not in text:
         return text
     quotes = [match.end() - 1 for match in _QUOTE.finditer(text)]

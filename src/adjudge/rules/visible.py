@@ -65,6 +65,7 @@ def make_visible(*, tools: Words | None = None, commands: Words | None = None) -
 def _find_problem(
     call: AgentCall, names: Sequence[ToolName], shells: Sequence[ToolName], programs: frozenset[str]
 ) -> str | None:
+    """Return what of a call cannot be read in its arguments; ``None`` where they say all that it does."""
     if any(name.equals(call.tool) for name in shells):
         return _find_hidden(call, programs)
     if any(name.equals(call.tool) for name in names):

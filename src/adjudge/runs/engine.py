@@ -231,6 +231,7 @@ class Engine:
         return () if task.cancelled() or task.exception() is not None else task.result()
 
     async def _close_models(self) -> None:
+        """Close the models that rubrics named, and the judge itself only if the plan names it by a text."""
         executor_judges = () if self._executor is None else self._executor.judges
         for judge in (
             *(assignment.judge for assignment in (self._assignment, self._kept_assignment) if assignment is not None),
@@ -284,6 +285,7 @@ class Engine:
     def _finish_unit(
         self, schedule: Schedule, unit: Unit, item: RunItem, finish: Finish[RunItem], error: Exception | None
     ) -> None:
+        """Count an item that was kept, and hand it to ``finish``; an error takes its place."""
         if error is None:
             try:
                 self._count_item(schedule, unit, item)

@@ -426,6 +426,7 @@ class Run:
         return f"<{type(self).__name__} {str(self.folder)!r} {self.status}: {counts}>"
 
     def _repr_html_(self) -> str:
+        """Return the run as HTML for a notebook: its figures, and the first items that failed or are undecided."""
         from adjudge.formats.notebook import MOST_ROWS, list_counts, render_fragment
 
         summary = self.summary

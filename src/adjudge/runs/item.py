@@ -232,6 +232,7 @@ def erase_result(body: bytes) -> bytes:
 
 
 def _erase_texts(node: Any) -> Any:
+    """Return a value in which the members that can quote the content are empty, at any depth."""
     if isinstance(node, list):
         return [_erase_texts(item) for item in node]
     if not isinstance(node, dict):
@@ -246,6 +247,7 @@ def _erase_texts(node: Any) -> Any:
 
 
 def _is_plain(case: Case) -> bool:
+    """Return whether the types of a case are so simple that it is written, and read back, exactly as it is."""
     values = (case.content, case.reference, case.task, case.context, case.label)
     if (
         type(case) is not Case

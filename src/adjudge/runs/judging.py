@@ -126,6 +126,7 @@ class Assignment:
         return await compare_case_as(call, case, self.judge, self.rubric, arguments)
 
     async def _judge_single(self, case: Case, sample: int, call: Call) -> JudgeResult:
+        """Judge one content by the rules, or else by the judge; the run's threshold holds for a case's criteria too."""
         started = time.perf_counter()
         arguments: EvaluateArguments = self.arguments
         if case.brings_own and self.threshold is not None:

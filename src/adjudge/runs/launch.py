@@ -185,6 +185,7 @@ def run(
 
 
 def _choose_cluster(engine: str, address: str | None, actors: int | None) -> RayCluster | None:
+    """Return the cluster of the engine ``ray``, or ``None``. Raises ``UsageError`` for Ray's options without it."""
     check_choice("engine", engine, get_args(EngineName))
     if engine == "ray":
         return RayCluster(address=address, actors=actors)
@@ -200,6 +201,7 @@ def _choose_cluster(engine: str, address: str | None, actors: int | None) -> Ray
 
 
 def _choose_batch(batch: BatchOptions | bool, engine: str) -> BatchOptions | None:  # noqa: FBT001 - as ``run`` has it
+    """Return the options of batches; ``None`` is a live run. Raises ``UsageError`` for batches on another engine."""
     chosen = read_options(batch)
     if chosen is not None and engine != "local":
         raise UsageError(
@@ -293,6 +295,7 @@ class Running:
         await self._end_iteration()
 
     async def _iterate_items(self) -> AsyncGenerator[RunItem, None]:
+        """Yield each item once it is kept; the run ends when the iteration does, however that ends."""
         self._engine = engine = Engine(self._plan)
         if self._is_winding_down:
             engine.wind_down()
@@ -305,6 +308,7 @@ class Running:
             await engine.end()
 
     async def _finish_run(self) -> Run:
+        """Iterate over the run, unless that has begun, and return it. Raises ``UsageError`` if it never began."""
         if self._generator is None:
             async for _ in (items := aiter(self)):
                 pass

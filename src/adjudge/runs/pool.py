@@ -150,6 +150,7 @@ class Pool(Generic[U, R]):
             self._end_taking()
 
     async def _read_ahead(self, units: AsyncGenerator[U, None]) -> None:
+        """Read the units and begin them; pause while enough are read, and return early when the pool stops."""
         async for unit in units:
             self._read.append(unit)
             self._begin_units()
@@ -214,6 +215,7 @@ class Pool(Generic[U, R]):
         return self._busy >= self._find_limit() or len(self._done) >= AHEAD
 
     def _find_limit(self) -> int:
+        """Return how many units may be under way; 0 if the limit raised, which is kept for ``take``."""
         # At least one: a limit of none would wait for itself to rise. One that raises is asked in the middle of other
         # units' work, and must not stop that.
         try:
@@ -223,6 +225,7 @@ class Pool(Generic[U, R]):
             return 0  # nothing more is begun
 
     def _finish_unit(self, outcome: R | BaseException) -> None:
+        """Take the outcome of a unit and begin the next; after an error nothing more is begun."""
         self._busy -= 1
         if isinstance(outcome, asyncio.CancelledError):  # by ``stop``, or by others
             if not self._stopping:

@@ -411,6 +411,7 @@ def _end_prefix(prefix: str) -> str:
 
 
 def _make_rows(item: RunItem, case_body: bytes) -> Rows:
+    """Return the row of the case and that of its result, by the statements that write them."""
     result, case = item.result, item.case
     columns = (
         item.place,

@@ -139,6 +139,7 @@ async def check_password(ledger: Ledger, name: str, password: str) -> CheckedAcc
 
 
 def _check_free(account: Account, accounts: list[Account]) -> None:
+    """Raise ``UsageError`` where another account has the name of this one, or is the same approver or rater."""
     for other in accounts:
         if other.name == account.name:
             raise UsageError(f"there is an account {show(account.name)} already; name another")

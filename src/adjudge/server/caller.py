@@ -129,6 +129,10 @@ async def find_caller_or_none(request: Request) -> Caller | None:
 
 
 async def _identify(request: Request, state: ServerState) -> Caller:
+    """Find the caller by the key in the header, else by the session, else as anybody on this machine if allowed.
+
+    A request for ``WAITING`` does not count as use of the session. Raises ``Unauthenticated``.
+    """
     header = request.headers.get("authorization")
     if header is not None:
         # A key that is wrong is not made good by a cookie that is right.
@@ -144,6 +148,7 @@ async def _identify(request: Request, state: ServerState) -> Caller:
 
 
 async def _find_by_key(header: str, state: ServerState) -> Caller:
+    """Find the caller by the header of a key; raises ``Unauthenticated`` for any header that holds no valid one."""
     kind, _, text = header.partition(" ")
     if kind.lower() != "bearer" or len(header) > _LONGEST_HEADER:
         raise Unauthenticated

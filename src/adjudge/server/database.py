@@ -96,6 +96,10 @@ def _describe_sessions(tables: MetaData) -> None:
 
 
 def _describe_answers(tables: MetaData) -> None:
+    """Add the table of answers that are kept for ``Idempotency-Key``.
+
+    ``request`` is the digest of the body; ``status`` and ``body`` are null while the request is under way.
+    """
     from sqlalchemy import Column, Integer, LargeBinary, Table, Text
 
     Table(
@@ -111,6 +115,7 @@ def _describe_answers(tables: MetaData) -> None:
 
 
 def _describe_secrets(tables: MetaData) -> None:
+    """Add the table of the server's own secrets, such as the one that signs links."""
     from sqlalchemy import Column, Table, Text
 
     Table(

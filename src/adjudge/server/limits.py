@@ -87,6 +87,7 @@ class WorkQueue:
             raise
 
     async def _take_place_from_other_loop(self, caller: str) -> None:
+        """Take a place on the queue's own loop; one that comes after the caller was cancelled is given back."""
         taken = asyncio.run_coroutine_threadsafe(self._take_place(caller), self._home)
         try:
             # Not cancelled with us: its turn could come in that moment, and the place would be lost for good.

@@ -75,6 +75,7 @@ def _sign(secret: bytes, ident: str, until: int) -> str:
 
 
 async def _find_secret(ledger: Ledger) -> bytes:
+    """Return the secret that signs links, which all servers of one database share; it is made if there is none."""
     table = find_table(SECRETS)
     query = table.select().where(table.c.name == _NAME)
     row = await read(ledger, lambda connection: connection.execute(query).one_or_none())

@@ -401,6 +401,7 @@ def _add_evaluate(server: MCPServer, tools: AgentTools, identify: IdentifyCaller
 
 
 def _add_check(server: MCPServer, tools: AgentTools, identify: IdentifyCaller) -> None:
+    """Add the tool by which an agent puts content through a gate."""
     description = (
         "Put content through a gate before it is used. Use it only if the status is pass; blocked is final for this "
         f"content, and pending waits for a person. Gates: {_list_names(tools.gates)}."
@@ -412,6 +413,7 @@ def _add_check(server: MCPServer, tools: AgentTools, identify: IdentifyCaller) -
 
 
 def _add_wait(server: MCPServer, tools: AgentTools, identify: IdentifyCaller) -> None:
+    """Add the tool by which an agent waits for people to decide; it reports progress while it waits."""
     description = (
         "Wait until a person has decided about a request that check answered with pending. Once it is approved, check "
         "the same content again: only check lets it pass."
@@ -430,6 +432,7 @@ def _list_names(names: Collection[str]) -> str:
 
 
 def _make_evaluation(result: JudgeResult) -> EvaluateAnswer:
+    """Make the answer of a result, with its detail in place of a reasoning that it does not have."""
     return EvaluateAnswer(
         outcome=result.outcome,
         score=result.score,

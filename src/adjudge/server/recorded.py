@@ -126,6 +126,7 @@ _NO_RESULTS = ResultList(rows=(), more=False, counts={}, gates=(), judges=())
 
 
 def _list_restrictions(gates: Collection[str] | None, since: datetime | None) -> list[ColumnElement[bool]]:
+    """List the conditions that entries are of these gates and not before a time; ``None`` restricts nothing."""
     columns = find_columns()
     conditions: list[ColumnElement[bool]] = []
     if gates is not None:
@@ -152,6 +153,7 @@ def _was_recorded_again() -> ColumnElement[bool]:
 
 
 def _read_rows(connection: Connection, places: Sequence[int]) -> tuple[RecordedResult, ...]:
+    """Read the rows of the entries at these places, the latest first; entries that cannot be shown are left out."""
     table = make_table()
     columns = (table.c.seq, table.c.at, table.c.kind, table.c.subject, table.c.payload)
     statement = table.select().with_only_columns(*columns).where(table.c.seq.in_(places)).order_by(table.c.seq.desc())

@@ -246,6 +246,7 @@ class LabelDesk:
             await asyncio.to_thread(pool.shutdown)
 
     def _close(self, run: str) -> None:
+        """Drop the queue of a run, and have it closed in its own thread after the work that was handed in before."""
         pool, opened = self._open.pop(run)
 
         def close() -> None:

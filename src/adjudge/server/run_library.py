@@ -239,6 +239,7 @@ class RunLibrary:
         return not all(needs_look_record(run, difference.draw, difference.limit) for run in (before, after))
 
     def _make_report(self, name: str, most_cases: int, *, measured: bool) -> LabelledReport:
+        """Make the report of a run, with what people said unless ``measured`` is false; raises ``Problem`` (409)."""
         with self.open(name) as run:
             try:
                 labels, measurement, remark = self._measure(run) if measured else ((), None, "")

@@ -90,6 +90,7 @@ class StoppableServer(uvicorn.Server):
 
 
 async def _reload(holder: StateHolder) -> None:
+    """Reload the configuration; any failure is logged and not raised."""
     try:
         state = await holder.reload()
     except AdjudgeError as error:

@@ -246,6 +246,7 @@ class StateHolder:
 
 
 def _check_gate(name: str, gate: Gate, config: Config) -> None:
+    """Raise ``UsageError`` for a gate that cannot be served: its name has a slash, or its judge cannot be asked."""
     where = f"{config.path}: [gates.{flatten(name, 120)}]"
     if "/" in name:
         raise UsageError(f"{where}: a gate that is served has no slash in its name; give it another")

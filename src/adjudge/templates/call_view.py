@@ -266,6 +266,7 @@ class _Builder:
     # ------------------------------------------------------------ values
 
     def _read_value(self, name: str, text: str, node: JsonNode, places: _Places, depth: int) -> _Read:
+        """Read any value; one that fits in a line becomes plain, and what holds others goes to ``_read_holder``."""
         if node.kind == "text":
             decoded = decode_text(text, node)
             value, problems = self._read_text(name, decoded, self._claim(_decode_places(text, node, places)))
@@ -308,6 +309,7 @@ class _Builder:
         return ListValue(values=tuple(value for value, _ in read), total=len(node.values)), tuple(problems)
 
     def _make_records(self, name: str, text: str, node: JsonNode, places: _Places, columns: tuple[str, ...]) -> _Read:
+        """Make the table of a list of objects; of many, only the first are shown, unless the call is shown whole."""
         total = len(node.values)
         # One or two more are no reason to leave any out.
         shown = node.values if self.whole or total <= _MOST_RECORDS + 2 else node.values[:_MOST_RECORDS]
@@ -325,6 +327,7 @@ class _Builder:
         return tuple(self._read_cell(text, cells[name], places) if name in cells else None for name in columns)
 
     def _read_cell(self, text: str, node: JsonNode, places: _Places) -> PlainValue | ProseValue:
+        """Read a cell of a table; quotations are not marked in JSON that is written anew to fit in a line."""
         if node.kind != "text":
             written = text[node.start : node.end]
             flat = flatten_json(written)
@@ -370,6 +373,10 @@ class _Builder:
         return ProseValue(passages=self._cut(shown, clip_places(places, 0, len(shown))), rest=len(text) - len(shown))
 
     def _make_patch(self, text: str, places: _Places, patch: RawPatch) -> _Read:
+        """Make the value of a patch, and list its faults as findings.
+
+        A file can have the header lines ``---`` and ``+++``; only one of them is counted.
+        """
         lines = draw_patch(text, patch, places)
         for line in lines:
             self._note_marked(line.passages)
@@ -381,6 +388,7 @@ class _Builder:
         return value, tuple(problems)
 
     def _make_code(self, name: str, text: str, places: _Places, language: str = "") -> CodeValue | ProseValue:
+        """Make the value of code in lines; a text of too many lines becomes prose."""
         if text.count("\n") > _MOST_LINES:
             return self._make_prose(name, text, places)
         shown = self._cut_text(name, text)
@@ -391,6 +399,7 @@ class _Builder:
         return CodeValue(language=language, lines=cut_lines(passages), rest=len(text) - len(shown))
 
     def _make_bytes(self, name: str, text: str, places: _Places, raw: bytes) -> BytesValue:
+        """Make the value of base64: of its bytes, the size, the digest and the beginning, as text or as figures."""
         like = name_beginning(raw)
         decoded = None if like else read_as_text(raw)
         if not self.whole:
@@ -566,6 +575,7 @@ def _summarise(rows: Sequence[ArgumentRow]) -> str:
 
 
 def _describe(value: CallValue) -> str:
+    """Describe a value in a few words; empty for a kind that a summary leaves out, such as plain values and lists."""
     if isinstance(value, PatchValue):
         changes = f"+{value.added:,} \N{MINUS SIGN}{value.removed:,} lines"
         return f"{value.files:,} {'file' if value.files == 1 else 'files'}, {changes}"

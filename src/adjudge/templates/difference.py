@@ -97,6 +97,7 @@ def _find_blocks(old: Sequence[str], new: Sequence[str], most: int) -> Iterator[
 
 
 def _find_ends(old: Sequence[str], new: Sequence[str]) -> Iterator[_Block]:
+    """Divide two texts into their equal beginning, one block of other lines, and their equal end."""
     shorter = min(len(old), len(new))
     head = next((place for place in range(shorter) if old[place] != new[place]), shorter)
     tail = next((place for place in range(shorter - head) if old[-1 - place] != new[-1 - place]), shorter - head)

@@ -143,6 +143,7 @@ class _Shower:
 
 
 def _make_plain(text: str, begin: int, end: int) -> PlainView:
+    """Make the view of a text from one character to another; its lines and its length are those of the whole text."""
     shown = text[begin:end]
     return PlainView(
         text=ShownText(

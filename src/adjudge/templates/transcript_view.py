@@ -224,6 +224,7 @@ class _Builder:
     # ------------------------------------------------------------ one step
 
     def _make_step(self, place: int, *, whole: bool) -> StepRow:
+        """Make the row of a step; with ``whole``, only the bound on all that is drawn cuts its texts."""
         step, number = self.run.steps[place], place + 1
         findings = tuple(self.findings.get(place, ()))
         who = {"assistant": "agent"}.get(step.role, step.role)

@@ -125,6 +125,7 @@ class TestAgent:
         return next((base / workspace for base in self.folders if (base / workspace).is_dir()), workspace)
 
     def _replay_run(self, key: str) -> AgentRun:
+        """Return the next recorded run with a key and use it up. Raises ``UsageError`` if there is none left."""
         __tracebackhide__ = True
         if self._replayed is None:
             self._replayed = _read_rows(self.file)
@@ -169,6 +170,7 @@ def _read_rows(file: Path) -> list[tuple[str, AgentRun]]:
 
 
 def _describe_run(number: int, run: AgentRun) -> str:
+    """Describe a run in lines for a terminal; long lists and texts are cut."""
     lines = [f"run {number}: {run.outcome}{'' if run.complete else ', not complete'}, {len(run.calls):,} calls"]
     lines += [f"  problem: {problem}" for problem in run.problems]
     lines += [

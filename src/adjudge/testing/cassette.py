@@ -103,6 +103,10 @@ class Cassette:
             raise UsageError(f"the recording {str(self.file)!r} cannot be written: {error.strerror}") from None
 
     def _replace_recordings(self, parts: list[Path]) -> str:
+        """Put the parts in the place of the recordings, and delete recordings that have no part.
+
+        Returns an empty text. If the recording is broken, only the parts are deleted, and the reason is returned.
+        """
         if self.broken:
             for part in parts:
                 part.unlink()
@@ -121,6 +125,10 @@ class Cassette:
         return self.file if number == 0 else self.file.with_name(f"{self.file.stem}.{number + 1}.jsonl")
 
     def _wrap_model(self, model: Model, number: int) -> Model:
+        """Return a model that records or replays, as the mode says; a ``Replay`` stays as it is.
+
+        ``number`` tells the seats of one model apart. Raises ``UsageError`` if the folder of recordings cannot be made.
+        """
         if isinstance(model, Replay):
             return model
         if self.mode == "replay":
@@ -132,6 +140,7 @@ class Cassette:
         return RecordingModel(model, self.file.with_name(f".{self.file.stem}.{number}.{os.getpid()}.part"))
 
     def _replay_model(self, model: Model | None, name: str | None, number: int) -> Replay:
+        """Return the replay of a seat, made once for a test; without a ``name`` it is of the one recorded model."""
         # One for the whole test: rows that answer the same are used up in order, over all its judgements.
         # The function is that of the judge which is asked: the file alone never says that a function answered.
         function = find_function(model)

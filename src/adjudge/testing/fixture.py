@@ -298,6 +298,10 @@ class Suite:
     def _find_rubric(
         self, rubric: RubricSource | None, options: dict[str, Any], directory: Path, judge: Judge | JudgeChain | None
     ) -> Rubric | None:
+        """Find the rubric of a call: the one that is given, the judge's own, or the default of ``adjudge.toml``.
+
+        Returns ``None`` if ``criteria`` or ``result_format`` take its place, or if there is none.
+        """
         if rubric is None:
             if options.get("criteria") is not None or options.get("result_format") is not None:
                 return None

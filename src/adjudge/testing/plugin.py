@@ -262,6 +262,7 @@ def _open_panel(names: tuple[str, ...], strategy: str | None, named_in: Path | N
 
 
 def _wrap_marked(item: pytest.Item, mark: pytest.Mark) -> None:
+    """Put in a test's place a function that judges what it returns; a mark that makes no sense fails the test."""
     from adjudge.testing.marker import UNJUDGED, read_mark, replace_test, wrap
 
     if not isinstance(item, pytest.Function):

@@ -68,6 +68,7 @@ def show_content(content: object) -> str:
 
 
 def _list_criterion_lines(criterion: CriterionResult) -> Iterator[str]:
+    """Yield a criterion's line with mark, score and bar, and a second one with its reasoning if it has any."""
     score, needed = format_apart(criterion.score, criterion.threshold)
     score = "   -" if criterion.score is None else score
     needs = f" needs {needed}" if criterion.threshold is not None else ""

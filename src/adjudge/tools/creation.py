@@ -61,6 +61,7 @@ async def forge(
 
 
 def _find_refusal(candidate: ToolCandidate, *, allow_sandbox: bool) -> ForgeResult | None:
+    """Find why a candidate is refused before any review; ``None`` where it is not."""
     # Compared with True: a text from a configuration, "false" say, must not open this.
     if candidate.mode == "sandbox" and allow_sandbox is not True:
         detail = "the candidate is code of its own (mode sandbox), which allow_sandbox=True lets be reviewed"

@@ -206,6 +206,7 @@ def _find_step_obstacle(record: ToolRecord, to: ToolTier, approved_by: str | Non
 
 
 def _find_usage_obstacle(record: ToolRecord, limits: RegistryLimits) -> Obstacle | None:
+    """Return the obstacle of too few uses or too low a success rate; ``None`` where both suffice."""
     usage = record.tool.usage
     uses, rate = (usage.uses, usage.success_rate) if usage is not None else (0, 0.0)
     if uses >= limits.min_uses and rate >= limits.min_success_rate:
@@ -219,6 +220,7 @@ def _find_usage_obstacle(record: ToolRecord, limits: RegistryLimits) -> Obstacle
 
 
 def _find_cooling_obstacle(record: ToolRecord, now: datetime) -> Obstacle | None:
+    """Return the obstacle of a cool-down after a refused promotion; ``None`` where it is over."""
     uses, pause = compute_cool_down(record.cooling.refusals)
     uses_left = max(0, uses - record.cooling.uses)
     # Both have to pass: uses alone can be made up in a second, and time alone passes without any evidence.

@@ -74,6 +74,7 @@ async def run_tool(run: RunTool, record: ToolRecord, arguments: Any) -> ToolUse:
 
 
 async def _call_tool(run: RunTool, candidate: ToolCandidate, arguments: Any) -> Any:
+    """Return what ``run`` returns for a tool; a synchronous ``run`` is called in a thread."""
     try:
         if inspect.iscoroutinefunction(run):
             return await run(candidate, arguments)
@@ -432,6 +433,10 @@ class ToolRegistry:
     # ---------------------------------------------------------------- within
 
     async def _find_called(self, call: ToolCall) -> ToolRecord:
+        """Find the usable tool that a call names.
+
+        Raises ``ToolRefused`` for a call without an agent, and where there is no such tool or more than one.
+        """
         if not call.agent:
             raise ToolRefused("a forged tool belongs to an agent, and this call names none", because="scope")
         usable = await self.usable(agent=call.agent, session=call.run_id)
@@ -529,6 +534,7 @@ def _check_candidate(candidate: object) -> None:
 
 
 def _check_verdict(verdict: object, candidate: ToolCandidate) -> None:
+    """Raise ``UsageError`` unless a verdict is a ``CreationVerdict`` on exactly this candidate, by its digest."""
     if not isinstance(verdict, CreationVerdict):
         raise UsageError(f"a tool is registered with a CreationVerdict, got {show(verdict)}", argument="verdict")
     if verdict.tool_digest != tool_digest(candidate):

@@ -199,6 +199,7 @@ def validate_reuse(
 
 
 def _validate(output: Any, schema: Any, history: ToolHistory | None, *, strict: bool) -> ReuseVerdict:
+    """Check an output as ``validate_reuse`` does, which makes a verdict of whatever is raised here."""
     compiled = _find_compiled(schema)
     if compiled.error is not None:
         return ReuseVerdict(valid=False, schema_errors=(f"schema: {compiled.error}",))
@@ -223,6 +224,7 @@ class _Compiled:
 
 
 def _find_compiled(schema: Any) -> _Compiled:
+    """Find the compiled form of a schema by its encoded bytes; it has an ``error`` if the schema is not JSON."""
     import msgspec
 
     if sys.getrecursionlimit() > 50_000 and not is_json((schema,)):
@@ -237,6 +239,7 @@ def _find_compiled(schema: Any) -> _Compiled:
 
 @lru_cache(maxsize=MOST_COMPILED)
 def _compile(key: bytes) -> _Compiled:
+    """Compile the schema that some bytes encode; the result has an ``error`` if the schema is invalid or too large."""
     import msgspec
 
     if len(key) > MOST_SCHEMA_BYTES:
@@ -259,6 +262,7 @@ def _explain_schema(error: ValueError) -> str:
 
 
 def _list_errors(output: Any, compiled: _Compiled) -> list[str]:
+    """List the reasons for which an output does not fit: none exactly where it fits."""
     validator = compiled.validator
     try:
         if validator is not None and validator.is_valid(output):
@@ -277,6 +281,7 @@ def _find_errors(output: Any, validator: CompiledSchema) -> list[Any]:
 
 
 def _is_small(value: Any) -> bool:
+    """Return whether a value holds at most ``MOST_LISTED`` others; no more than those are looked at."""
     stack, left = [value], MOST_LISTED
     while stack and left >= 0:
         current = stack.pop()

@@ -82,6 +82,7 @@ def _find_schema_fault(label: str, schema: Any) -> str | None:
 
 
 def _find_test_fault(test: ToolTest, schema: Any) -> str | None:
+    """Return what is wrong with a recorded test, in words that follow its number; ``None`` where nothing is."""
     if not test.success or test.error is not None:
         return "failed" + (f": {test.error}" if test.error else "")
     if test.expected is not MISSING and not is_same_json(test.output, test.expected):
@@ -317,6 +318,7 @@ def _reject_review(reasoning: str) -> ReviewVerdict:
 
 
 def _join_reviews(safety: ReviewVerdict, correctness: ReviewVerdict, digest: str) -> PromotionVerdict:
+    """Join two reviews into one verdict: both have to approve, and the lower confidence counts."""
     return PromotionVerdict(
         approved=safety.approved and correctness.approved,
         confidence=min(safety.confidence, correctness.confidence),

@@ -179,6 +179,7 @@ def list_tool_parts(tool: EmergentTool) -> list[Part]:
 
 
 def _show_test(test: ToolTest) -> dict[str, Any]:
+    """Return the members of a test as a reviewer is shown them; what is not JSON is replaced by a remark."""
     values = {"input": test.input, "output": test.output, "expected": test.expected}
     members = {
         name: value if is_json((value,), most=MOST_VALUES) else "(not JSON, so not shown)"

@@ -105,6 +105,7 @@ def find_doubt(record: ToolRecord, entries: Iterable[Entry]) -> str | None:
 
 
 def _describe_tool(record: ToolRecord) -> dict[str, Any]:
+    """Return the members that the entries about a tool have in common; of its description they hold the digest."""
     tool = record.tool
     return {
         "schema": SCHEMA,
@@ -312,6 +313,7 @@ def _select_tools() -> Select[Any]:
 
 
 def _make_tool_row(record: ToolRecord) -> dict[str, Any]:
+    """Make the row of a tool in the table ``TOOLS``, without what ``_make_standing_row`` writes."""
     summary = make_summary(record)
     values = {name: getattr(summary, name) for name in _LOOKED_FOR}
     data = record.to_dict()
@@ -330,6 +332,10 @@ def _make_standing_row(record: ToolRecord) -> dict[str, Any]:
 
 
 def _read_record(row: Any) -> ToolRecord:
+    """Read a tool from a row of both tables.
+
+    Raises ``LedgerError`` for a body that cannot be read, and for columns that differ from it.
+    """
     try:
         body, standing = json.loads(row.body), json.loads(row.standing)
         usage = standing.pop("usage")

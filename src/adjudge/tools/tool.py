@@ -300,6 +300,7 @@ def tool_digest(candidate: ToolCandidate) -> str:
 
 
 def _replace_large(value: Any, path: tuple[str | int, ...], large: list[Any]) -> Any:
+    """Copy a value with ``None`` for each integer beyond 2^53; ``large`` gets its path and its value in hexadecimal."""
     if type(value) is int and abs(value) > _LARGEST:
         large.append([list(path), hex(value)])
         return None
@@ -318,6 +319,7 @@ def _copy_schema(label: str, value: Any) -> Any:
 
 
 def _copy_json(label: str, value: Any) -> Any:
+    """Copy a JSON value; raises ``UsageError`` for anything else, and for more than ``MOST_VALUES`` values."""
     # Looked at before it is copied: what holds itself twice over would be copied for ever.
     if not is_json((value,), most=MOST_VALUES):
         raise UsageError(f"{label} is not JSON that can be reviewed: {find_non_json(value, most=MOST_VALUES)}")

@@ -277,6 +277,10 @@ def _estimate_shares(confusion: Confusion, positive: Category, rows: Floats | No
 def _estimate_share(
     confusion: Confusion, counted: list[int], of: list[int], reason: str, rows: Floats | None
 ) -> Estimate:
+    """Estimate the share of the items in the cells ``of`` that are in the cells ``counted``, numbered row by row.
+
+    Without an item in ``of`` there is no value, for the given ``reason``. With ``rows`` the interval is of groups.
+    """
     flat = [count for row in confusion.counts for count in row]
     count, number = sum(flat[cell] for cell in counted), sum(flat[cell] for cell in of)
     if not number:

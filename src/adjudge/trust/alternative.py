@@ -260,6 +260,7 @@ def _list_missing(people: Mapping[str, Sequence[int]], least_items: int) -> str:
 def _write_notes(
     tests: Sequence[AnnotatorTest], items: set[int], left_out: Mapping[str, Sequence[int]], least_items: int
 ) -> list[str]:
+    """Write a note each for annotators who were left out, for few annotators and for few items."""
     notes = []
     if left_out:
         who = "1 annotator is" if len(left_out) == 1 else f"{len(left_out):,} annotators are"

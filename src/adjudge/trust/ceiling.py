@@ -155,6 +155,7 @@ def _find_pairs(coded: CodedRatings) -> Mapping[tuple[int, int], PairItems]:
 
 
 def _make_pair(coded: CodedRatings, raters: tuple[int, int], common: PairItems) -> RaterPair:
+    """Make the agreement of two raters, named by number; ``kappa`` is ``None`` where it is not defined."""
     import numpy as np
 
     number = len(coded.categories)
@@ -191,6 +192,7 @@ class _Drawing:
         rows = csr_array((np.ones(len(items)), (items, cells)), shape=shape)
 
         def measure(sums: Floats) -> Floats:
+            """Return for each resample the mean agreement and the mean kappa of the pairs in which they are defined."""
             tables = sums.reshape(-1, number, number)
             shares = np.einsum("tkk->t", tables) / np.maximum(tables.sum(axis=(1, 2)), 1)
             shares[tables.sum(axis=(1, 2)) == 0] = np.nan
@@ -205,6 +207,7 @@ class _Drawing:
         return agreement, kappa
 
     def estimate_fleiss(self) -> Estimate:
+        """Estimate Fleiss' kappa; it has no value where items are not rated equally often."""
         counts = self.coded.count()
         try:
             check_equal(counts)
@@ -222,6 +225,10 @@ class _Drawing:
     def _estimate(
         self, rows: Floats | csr_array, measure: Callable[[Floats], Floats], of: int, reason: str
     ) -> list[Estimate]:
+        """Estimate each statistic that ``measure`` computes of sums of ``rows``, which has a row for each item.
+
+        Whole groups of items are drawn for the intervals. ``of`` is the number of items that the estimates name.
+        """
         import numpy as np
         from scipy.sparse import csr_array
 

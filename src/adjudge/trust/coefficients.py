@@ -86,6 +86,7 @@ def keep_ordered(confusion: Confusion) -> Confusion:
 
 
 def _compute_coefficient(confusion: Confusion, measure: Callable[[Floats], Floats], name: str) -> float:
+    """Compute a coefficient of one table; raises ``UsageError`` where it is not defined."""
     import numpy as np
 
     if not confusion.items:

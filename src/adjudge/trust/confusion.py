@@ -131,6 +131,10 @@ def count_pairs(judged: Iterable[Category], truth: Iterable[Category]) -> Counte
 
 
 def _pair_strictly(judged: Iterable[Category], truth: Iterable[Category]) -> Iterable[tuple[Category, Category]]:
+    """Yield both labels of each item. Raises ``UsageError`` for different lengths.
+
+    A ``UsageError`` of one of the two sources, which is a ``ValueError`` as well, is passed on.
+    """
     try:
         yield from zip(judged, truth, strict=True)
     except UsageError:

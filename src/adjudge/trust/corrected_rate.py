@@ -363,6 +363,7 @@ def _find_naive(heaps: Sequence[Heap]) -> Share:
 
 
 def _list_assumptions(heaps: Sequence[Heap], groups: int | None, unresolved: int, target: Target) -> tuple[str, ...]:
+    """List the sentences that must be true for the interval to hold; ``groups`` is ``None`` for single cases."""
     several = len({heap.stratum for heap in heaps}) > 1
     units = "groups" if groups is not None else "cases"
     sentences = [

@@ -171,6 +171,7 @@ def _read_both(one: Sequence[float | None], other: Sequence[float | None]) -> tu
 
 
 def _measure_pearson(one: Floats, other: Floats) -> float:
+    """Compute Pearson's correlation of two sides that vary, kept within -1 to 1 in spite of rounding."""
     import numpy as np
 
     centred = [side - side.mean() for side in (one, other)]
@@ -203,6 +204,7 @@ _MEASURES: dict[str, Callable[[Floats, Floats], float]] = {
 def _make_coefficients(
     one: Floats, other: Floats, clusters: Clusters | None, seed: int, resamples: int
 ) -> Coefficients:
+    """Make the three coefficients, with intervals by Fisher's transform or, for groups, by a bootstrap."""
     values = {name: measure(one, other) for name, measure in _MEASURES.items()}
     if clusters is None:
         return Coefficients(**{name: _find_interval(name, value, len(one)) for name, value in values.items()})

@@ -147,6 +147,7 @@ def _try_all_signs(differences: array[float]) -> float:
 
 
 def _flip_signs(differences: array[float]) -> float:
+    """Estimate the p-value by ``FLIPS`` random choices of signs; ``_try_all_signs`` is for few differences."""
     # The same seed each time, so that a figure in a report can be computed again.
     random, seen, whole = Random(0), _find_least_sum(differences), math.fsum(differences)  # noqa: S311 - chance, and no secret
     extreme = 0

@@ -282,6 +282,7 @@ def find_part_of_sum(part: WeightedShare, rest: WeightedShare) -> WeightedShare 
         return math.hypot((1 - share) * (part.high - part.value), share * (rest.value - rest.low))
 
     def find(*, is_low: bool) -> float:
+        """Find the share at which the limit of the difference is 0, by halving the range 60 times."""
         # The limit of the difference falls from the first total's own, at 0, to that of the second, at 1.
         below, above = 0.0, 1.0
         for _ in range(60):

@@ -188,6 +188,7 @@ def _merge(heaps: Sequence[Heap]) -> Heap:
 
 
 def _check_groups(heaps: Sequence[Heap], groups: GroupCounts) -> None:
+    """Raise ``UsageError`` unless the counts of the groups add up to those of the heaps."""
     for name in ("good", "bad", "unresolved"):
         table = getattr(groups, name)
         expected = [getattr(heap, name) for heap in heaps]

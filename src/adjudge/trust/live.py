@@ -201,6 +201,7 @@ def _check_draws(sizes: Sequence[int], draws: Iterable[tuple[int, bool | None]])
 
 
 def _check_allocations(allocations: Sequence[Allocation], strata: int) -> None:
+    """Raise ``UsageError`` unless each allocation begins after the one before and its shares add up to 1."""
     before = -1
     for allocation in allocations:
         check_whole_number("first", allocation.first, least=before + 1, where="an allocation")

@@ -213,6 +213,10 @@ def _find_z(level: float) -> float:
 
 
 def _check_scores(judged: Floats, people: Mapping[int, tuple[int, int]]) -> None:
+    """Raise ``UsageError`` for scores other than -1, 0 and 1, and for labels that are of no question or too few.
+
+    ``people`` has the least and the greatest difference that the labels of a question allow, by the question's place.
+    """
     import numpy as np
 
     if not set(np.unique(judged)) <= {-1.0, 0.0, 1.0}:

@@ -217,6 +217,10 @@ def make_order_flips(forward: Sequence[Side | None], backward: Sequence[Side | N
 
 
 def _number_clusters(groups: Sequence[Hashable] | None, items: int, places: Sequence[int]) -> Clusters | None:
+    """Number the groups of the items at ``places``; ``None`` where items come in no groups.
+
+    Raises ``UsageError`` unless ``groups`` has one for each of all ``items``.
+    """
     if groups is None:
         return None
     if len(groups) != items:
@@ -266,6 +270,7 @@ def _divide_error(row: Sequence[float], truth: float | None) -> list[float]:
 
 
 def _estimate_share(flips: Floats, clusters: Clusters | None) -> Estimate:
+    """Estimate the share of items that flipped; ``flips`` has 1 or 0 for each item."""
     import numpy as np
 
     count, number = int(flips.sum()), len(flips)

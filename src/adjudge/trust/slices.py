@@ -158,6 +158,7 @@ def _test_kind(right: Floats, inside: NDArray[np.bool_], clusters: Clusters | No
 
 
 def _estimate_accuracy(right: Floats, inside: NDArray[np.bool_], clusters: Clusters | None) -> Estimate:
+    """Estimate the share of right verdicts among the items that ``inside`` marks."""
     import numpy as np
 
     count, number = int(right[inside].sum()), int(inside.sum())

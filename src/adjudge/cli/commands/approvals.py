@@ -442,6 +442,7 @@ def wait(
         raise UsageError(f"--timeout is a number of seconds from 0 on, got {timeout}")
 
     async def work(approvals: Approvals) -> tuple[Approval, bool | None, PendingDecision | None]:
+        """Return the request, the answer (``None`` where none came in time), and what waits for the request."""
         approval_id = await approvals.find(ident)
         # Not the table's word: what the ledger does not confirm is nothing to go on with.
         answer = None
@@ -548,6 +549,10 @@ def _decide(
     by = find_user()
 
     async def work(approvals: Approvals) -> tuple[Approval, PendingDecision | None]:
+        """Return the request after the vote, and what waits for it.
+
+        A refusal for want of authority is raised again with the names of those who may decide.
+        """
         approval_id = await approvals.find(ident)
         if approved:
             await _check_asked_elsewhere(approvals, approval_id)
@@ -632,6 +637,10 @@ def _print_approval(approval: Approval, pending: PendingDecision | None, place: 
 def _explain_resuming(
     approval: Approval, pending: PendingDecision | None, place: LedgerPlace, *, is_configured: bool
 ) -> str:
+    """Explain how to go on after an approval, by what asked for it: a request over HTTP, the call of an agent, a gate.
+
+    A gate that is not in the configuration was made in a program, so only that program can resume it.
+    """
     # `gate resume` would use up the approval of a request, and its client be refused.
     if pending is not None and _is_over_http(pending):
         return f"to resume: the client repeats its request with the header Adjudge-Approval: {approval.id}"

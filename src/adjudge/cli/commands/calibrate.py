@@ -123,6 +123,7 @@ async def _record_calibration(recorder: CommandRecorder, calibration: Calibratio
 
 
 def _write_policy(policy: ReleasePolicy | None, path: Path) -> None:
+    """Write a release policy; without one, complain, and leave the file of an earlier one as it is."""
     from adjudge.guards.release_policy import write_release_policy
 
     if policy is None:

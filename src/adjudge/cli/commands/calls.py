@@ -110,6 +110,11 @@ async def _collect_transcripts(
 
 
 def _read_runs(collection: CallCollection, transcripts: list[Path]) -> Iterator[AgentRun]:
+    """Read the transcripts, also those below folders.
+
+    A file that is no transcript is left out and counted where a folder was named. Raises ``UsageError`` where the file
+    itself was named.
+    """
     from adjudge.agents.read import read_run
     from adjudge.dataset.transcripts import list_transcripts
 
@@ -150,6 +155,7 @@ def _write_cases(collection: CallCollection, out: Path) -> None:
 
 
 def _describe(collection: CallCollection) -> dict[str, Any]:
+    """Describe a collection as plain data; ``calls`` counts every call, and ``cases`` equal ones once."""
     records = collection.list_records()
     return {
         "schema": "adjudge/collected-calls/1",

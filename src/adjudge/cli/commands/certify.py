@@ -80,6 +80,7 @@ async def _certify(
     *,
     are_random: bool,
 ) -> Certificate:
+    """Certify a run, and close the ledger, also where it cannot be certified."""
     from adjudge.measurement.certification import certify
 
     try:

@@ -219,6 +219,10 @@ class _Tally:
             self._add_label(case.label)
 
     def _add_label(self, label: bool | float | str) -> None:
+        """Count a label; after ``MOST_LABELS`` different ones, each new one is counted in ``others``.
+
+        A number, which true and false are not, is counted in the range of numbers too.
+        """
         if isinstance(label, int | float) and not isinstance(label, bool):
             self.numbers += 1
             self.low, self.high = min(self.low, label), max(self.high, label)
@@ -230,6 +234,7 @@ class _Tally:
 
 
 def _describe(dataset: Dataset, tally: _Tally) -> dict[str, Any]:
+    """Describe the check as plain data; under ``with``, criteria are named only if a case has them, parts always."""
     numbers: Mapping[str, Any] = {"count": tally.numbers, "lowest": tally.low, "highest": tally.high}
     return {
         "schema": "adjudge/dataset-check/1",

@@ -101,6 +101,10 @@ def load_example() -> Example:
 
 
 def _make_folder(out: Path | None) -> Path:
+    """Make the folder for the run and its report, a temporary one without ``out``.
+
+    Raises ``UsageError`` for a folder that cannot be made, or holds a run already.
+    """
     try:
         if out is None:
             return Path(mkdtemp(prefix="adjudge-demo-"))
@@ -133,6 +137,7 @@ async def _judge(judge: Judge | JudgeChain, cases: list[Case], rubric: Rubric) -
 
 
 def _write_report(folder: Path) -> Path:
+    """Write the report of the run in a folder beside the run, and return its path."""
     from adjudge.report.render import render_html
     from adjudge.report.report import Report
     from adjudge.report.summary import read_status, summarise
@@ -187,6 +192,7 @@ def _draw_rules(cases: list[Case], results: list[JudgeResult], rubric: Rubric) -
 
 
 def _explain_one(cases: list[Case], results: list[JudgeResult]) -> None:
+    """Print why one answer failed, that with the highest score; nothing where none failed."""
     failed = [(case, result) for case, result in zip(cases, results, strict=True) if result.outcome == "failed"]
     if not failed:
         return
@@ -223,6 +229,7 @@ def _print_judges(example: Example, results: Mapping[str, list[JudgeResult]]) ->
 
 
 def _draw_judges(example: Example, results: Mapping[str, list[JudgeResult]]) -> Table:
+    """Make the table of what each judge and each strategy says; a row is bold where the strategies differ."""
     names = [judge.name for judge in example.judges]
     table = make_table("The same answers, read by three judges", ("answer", *names, *STRATEGIES), whole=6)
     for place, case in enumerate(example.cases):
@@ -256,6 +263,10 @@ def _count_needed(strategy: str, seats: int) -> str:
 
 
 def _print_report(folder: Path | None, report: Path | None) -> None:
+    """Print where the report is, and how to go on.
+
+    Raises ``AdjudgeError`` without a report, which there is whenever ``demo`` prints.
+    """
     if folder is None or report is None:
         raise AdjudgeError("the demonstration wrote no report")
     run = quote(str(folder / "run"))

@@ -198,6 +198,7 @@ def _check(html: Path | None, top: int | None, fail_under: float | None) -> None
 
 
 def _check_worse(by: str | None, margin: float, *, fail_if_worse: bool, pass_if_unclear: bool) -> None:
+    """Raise ``UsageError`` for a wrong ``--margin`` or ``--by``, and for options that need ``--fail-if-worse``."""
     if not is_finite(margin) or not 0 <= margin < 100:
         raise UsageError(f"--margin is in points of 100, from 0 and below 100, got {margin:g}; 2 allows 2 points worse")
     if margin and not fail_if_worse:
@@ -280,6 +281,7 @@ def _add_queued(difference: Diff) -> Diff:
 
 
 def _write_html(path: Path, difference: Diff, most: int) -> None:
+    """Write the page of a diff; both runs are opened again, because a diff holds no contents of cases."""
     from adjudge.report.paired_cases import pair_cases
     from adjudge.report.render import render_diff_html
     from adjudge.runs.folder import open_run

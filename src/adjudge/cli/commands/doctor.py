@@ -390,6 +390,10 @@ async def _examine_all(
 
 
 async def _examine(name: str, named_in: Path | None, config: Config, limit: float, *, offline: bool) -> JudgeDiagnosis:
+    """Ask each single judge that a judge is made of the planted questions.
+
+    One that cannot be opened has a diagnosis too, with ``trouble`` and without seats.
+    """
     try:
         judge = choose(Panel(judges=(name,), named_in=named_in), config).judge
     except UsageError as error:
@@ -512,6 +516,10 @@ def _print(report: Diagnosis) -> None:
 
 
 def _describe(seat: SeatDiagnosis) -> str:
+    """Describe in one line how a seat did.
+
+    Verdicts are left out for a judge in code that answers by criteria of its own: none of them can be expected.
+    """
     if not seat.questions:
         return "cannot be asked" if seat.misused else "not asked"
     reached = (

@@ -62,6 +62,7 @@ async def _estimate(dataset: Dataset, chosen: Choice, arguments: dict[str, Any],
 
 
 async def _read_recorded(recorded: Path | None) -> RecordedUsage | None:
+    """Read the usage of a recording, a cache or a run; ``None`` where none was named."""
     if recorded is None:
         return None
     if (of_file := _read_file(recorded)) is not None:

@@ -198,6 +198,7 @@ async def _check_one(gate: Gate, item: InputItem, texts: dict[str, Any]) -> Deci
 
 
 def _print_json(done: Sequence[Decided], *, single: bool) -> None:
+    """Write the decisions as JSON; a ``single`` one by itself, and nothing where its input could not be read."""
     entries = [
         name_item(item) | (decision.to_dict() if decision is not None else {"error": item.error})
         for item, decision in done

@@ -125,6 +125,10 @@ async def _answer(
 
 
 def _ask_server(config: Any, raw: bytes, harness: Harness, *, managed: bool) -> dict[str, Any]:
+    """Answer an event by the server that the configuration names.
+
+    Raises ``UsageError`` where no answer of the server counts, so that the harness stops.
+    """
     from adjudge.config.hook import read_hook_settings
     from adjudge.harness.guard_server import NotChecked
     from adjudge.harness.hook_client import answer_event, find_deadline

@@ -161,6 +161,10 @@ class Session:
         return await map_concurrently(self.inputs.items, work, concurrency, give_up=_leave_out)
 
     async def _judge_one(self, item: InputItem) -> Done:
+        """Judge an input, and return it with its recorded result.
+
+        ``None`` is beside one that could not be read or judged, and its ``error`` says why.
+        """
         if item.error is not None:
             return item, None
         judge, rubric = self.choice.judge, self.choice.rubric

@@ -153,6 +153,7 @@ def _explain_nothing(number: int, path: Path, imported: LabelImport) -> str:
 
 
 def _export(queue: LabelQueue, path: str, *, for_spreadsheet: bool) -> None:
+    """Write the labels to a file, or for ``-`` to standard output, one JSON object per line."""
     import json
 
     from adjudge.dataset.label_file import write_labels
@@ -272,6 +273,10 @@ class LabelScreen:
             note(self._work.describe_nothing())
 
     def _ask(self) -> None:
+        """Ask until nothing is left or the person quits.
+
+        Keys that were typed before a question is drawn are dropped, so that they do not answer it.
+        """
         while self._work.task is not None:
             self._pages = None
             forget_typed()

@@ -110,6 +110,7 @@ def list_entries(
     filters |= {"since": read_time("--since", since), "until": read_time("--until", until)}
 
     async def find(opened: Ledger) -> tuple[list[Entry], int]:
+        """Return the last entries that match, and the number of all that match."""
         if approval is not None:
             from adjudge.guards.approval.approvals import Approvals
 
@@ -537,6 +538,10 @@ def _check_opinion_options(
 
 
 def _print_json(audit: AuditEntry, out: Path | None) -> None:
+    """Write an audit to a new file, as Markdown; nothing without ``out``.
+
+    Raises ``UsageError`` where the file is there already or cannot be written.
+    """
     if out is None:
         return
     text = render_audit(audit)
@@ -550,6 +555,7 @@ def _print_json(audit: AuditEntry, out: Path | None) -> None:
 
 
 def _print(audit: AuditEntry, *, as_json: bool, quiet: bool) -> None:
+    """Print an audit: as JSON, in one note (``quiet``), drawn on a terminal, else as Markdown."""
     if as_json:
         write_json(audit.to_dict())
     elif quiet:

@@ -166,6 +166,10 @@ def _read_labels(paths: list[str] | None, label_map: str | None, name: str | Non
 
 
 def _join_labels(run: Run, request: MeasureRequest, name: str | None) -> LabelJoin:
+    """Collect the labels to add to the cases: those that were named, else those of the run's own queue.
+
+    A queue that cannot be read raises ``UsageError`` only if the measurement was asked for; else it counts as empty.
+    """
     from adjudge.dataset.case_labels import LabelJoin, list_labels
     from adjudge.measurement.run_labels import read_queue
 
@@ -190,6 +194,10 @@ def _note_left_out(joined: LabelJoin, measurement: Measurement | None) -> None:
 
 
 def _summarise(run: Run, top: int | None, labels: LabelJoin, *, whole: bool) -> Report:
+    """Summarise a run, and keep enough cases for what the output lists.
+
+    ``whole`` is a page or JSON, which without ``top`` has all the cases that a report has room for.
+    """
     from adjudge.report.cases import MOST_CASES
     from adjudge.report.summary import label_items, read_status, summarise
 
@@ -210,6 +218,7 @@ def _count_progress(run: Run, progress: ProgressBar | None = None) -> Iterator[R
 
 
 def _write_comment(summary: Report, path: str | None, top: int | None, needed: float | None) -> None:
+    """Write the summary as a Markdown comment, for ``-`` to standard output; nothing without a path."""
     if path is None:
         return
     from adjudge.report.render import render_markdown

@@ -69,6 +69,10 @@ def check_rules(
 
 
 async def _check_all(rules: Rules, items: Any, reference: str | None) -> list[Checked]:
+    """Check each content; a case's own reference comes before ``reference``.
+
+    ``None`` is beside an input that could not be read.
+    """
     done: list[Checked] = []
     for item in items:
         row = item.content if isinstance(item.content, Case) else None
@@ -89,6 +93,7 @@ def _failed(results: Sequence[RuleResult]) -> bool:
 
 
 def _write_checks(done: Sequence[Checked]) -> None:
+    """Write the results as JSON; ``passed`` depends on rules of the severity ``error`` alone."""
     checks = [
         name_item(item)
         | (
@@ -102,6 +107,7 @@ def _write_checks(done: Sequence[Checked]) -> None:
 
 
 def _print(done: Sequence[Checked]) -> None:
+    """Print each failed rule of any severity in a line, or that all passed; unreadable inputs are left out."""
     for item, results in done:
         if results is None:
             continue

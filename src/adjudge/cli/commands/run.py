@@ -265,6 +265,7 @@ def _note_choice(chosen: Choice, prices: Any, *, as_json: bool, caches: bool, by
 
 
 def _check_pairs(options: option.PairOptions, criteria: option.CriteriaOptions) -> None:
+    """Raise ``UsageError`` for options that need ``--pairs``, and for those that do not go with it."""
     if not options.pairs:
         if options.on_conflict is not None:
             raise UsageError("--on-conflict belongs to --pairs: it says what two orders that disagree come to")
@@ -529,6 +530,7 @@ def _describe_first_of_each(done: Run) -> Iterator[str]:
 
 
 def _list_remedies(reasons: Any, folder: str) -> Iterator[str]:
+    """Yield sentences on what may help; ``reasons`` has the number of undecided judgements of each reason."""
     if unread := reasons.get("unparseable"):
         yield f"{unread:,} unparseable; adjudge doctor --judge says why, and whether --no-token helps"
     broken = [name for name in _BREAKS if reasons.get(name)]

@@ -138,6 +138,7 @@ def _read_candidate(path: str) -> InputItem:
 
 
 def _write_reviewed(done: Sequence[Reviewed]) -> None:
+    """Write the verdicts as JSON; a single one by itself, and nothing where its file could not be read."""
     entries = [
         name_item(item) | (verdict.to_dict() if verdict is not None else {"error": item.error})
         for item, verdict in done
@@ -338,6 +339,11 @@ def _run_with_registry(
 
 
 def _find_status(done: Promotion) -> int:
+    """Find the exit status of ``promote``: 0 promoted, 1 refused, 3 undecided or busy.
+
+    A tool that has the tier already counts as promoted. A rejection counts as undecided where reviewers gave results
+    and none of them is ``failed``.
+    """
     if done or done.because == "already":
         return 0
     if done.because == "busy":
@@ -407,6 +413,11 @@ def validate(
 
 
 def _read_schema(path: str) -> Any:
+    """Read a JSON Schema, in JSON or YAML.
+
+    An empty output is checked by it only to find errors of the schema itself. Raises ``UsageError`` for a file that
+    cannot be read, and a schema that cannot be used.
+    """
     from adjudge.tools.reuse import validate_reuse
 
     try:
@@ -430,6 +441,10 @@ def _list_outputs(paths: Sequence[str] | None) -> list[InputItem]:
 
 
 def _validate_output(item: InputItem, schema: Any, *, strict: bool) -> Validated:
+    """Return an output with its verdict; ``None`` where it could not be read.
+
+    Text that was read and cannot be parsed has the verdict that it is not valid.
+    """
     from adjudge.tools.reuse import validate_reuse
     from adjudge.tools.verdict import ReuseVerdict
 
@@ -444,6 +459,10 @@ def _validate_output(item: InputItem, schema: Any, *, strict: bool) -> Validated
 
 
 def _parse(text: str, path: str) -> Any:
+    """Parse a text, as YAML where the name of its file says so, else as JSON.
+
+    Raises ``ValueError`` with the rest of a sentence that begins with a name.
+    """
     from adjudge.formats.json import read_json
     from adjudge.formats.yaml import read_yaml
 
@@ -455,6 +474,7 @@ def _parse(text: str, path: str) -> Any:
 
 
 def _write_validated(done: Sequence[Validated]) -> None:
+    """Write the verdicts as JSON; a single one by itself, and nothing where its output could not be read."""
     entries = [
         name_item(item) | (verdict.to_dict() if verdict is not None else {"error": item.error})
         for item, verdict in done

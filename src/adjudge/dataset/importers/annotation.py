@@ -133,6 +133,10 @@ class _CaseReader:
     labelled: int = 0
 
     def read(self, path: str) -> Iterator[Row]:
+        """Yield the row of a case, or an error, for each item; items that are part of another's case are only noted.
+
+        Where such items can occur, the file is read twice: the first time finds them.
+        """
         find_parts = self.tool.find_parts
         is_part = find_parts(read_exported(path, self.tool.shape)) if find_parts is not None else None
         for number, row in read_exported(path, self.tool.shape):
@@ -244,6 +248,7 @@ class _LabelReader:
     unknown: Counter[str] = field(default_factory=Counter)
 
     def read(self, row: Mapping[str, Any] | UsageError) -> Iterator[Label | UsageError]:
+        """Yield the labels of a row, and an error for the row, or for an annotation, that cannot be read."""
         if isinstance(row, UsageError):
             yield row
             return

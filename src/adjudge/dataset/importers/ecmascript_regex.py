@@ -112,6 +112,10 @@ class _Translator:
         return _escape_character(char)
 
     def _translate_group(self, opened: str) -> str:
+        """Translate the beginning of a group, and move past its name if it has one.
+
+        Raises ``UsageError`` for look-around, and for a group that RE2 reads otherwise.
+        """
         if opened == "(?:":
             return opened
         named = _GROUP_NAME.match(self.pattern, self.at - len(opened))
@@ -139,6 +143,10 @@ class _Translator:
         return _escape_character(letter)
 
     def _translate_class(self, opened: str) -> str:
+        """Translate a class of characters, and move past its closing bracket.
+
+        Raises ``UsageError`` for a class that does not end, and for an escape that RE2 reads otherwise.
+        """
         parts: list[str] = []
         while self.pattern[self.at : self.at + 1] != "]":
             if self.at >= len(self.pattern):

@@ -91,6 +91,7 @@ def _find_epoch(path: str) -> str | None:
 
 
 def _read_member(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    """Read a sample of a packed log. Raises ``UsageError`` for one that is in pieces, too large or damaged."""
     path = show(member.filename)
     if _PIECES.fullmatch(member.filename):
         raise UsageError(f"the sample {path} is stored in pieces, which are not read; {_CONVERT}")
@@ -136,6 +137,10 @@ def _unpack_sample(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 
 
 def _unpack_zstd(stream: IO[bytes], most: int) -> bytes:
+    """Return at most ``most`` bytes that pyarrow unpacks, for a Python that has no Zstandard.
+
+    Raises ``UsageError`` where pyarrow is not installed.
+    """
     try:
         pa, _ = import_parquet("a packed log")
     except UsageError:
@@ -273,6 +278,7 @@ def _read_cases(name: str, reading: _Reading) -> Iterator[Row]:
 
 
 def _list_samples(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
+    """Yield the samples of a log, or of a data set in any format, or what is wrong with each."""
     if name.lower().endswith(".eval"):
         yield from map(_check_sample, read_packed(name))
         return
@@ -359,6 +365,10 @@ def _make_case_row(sample: Mapping[str, Any], reading: _Reading, place: str) -> 
 
 
 def _find_verdicts(sample: Mapping[str, Any], reading: _Reading) -> dict[str, Verdict]:
+    """Find the verdicts of people on a sample by their names; a rating replaces the verdict of the same person.
+
+    Ratings have the id of a sample without the epoch, which ``open_logged`` put behind it.
+    """
     verdicts = list_verdicts(sample.get("scores"), reading.label_name, reading.notes) if "output" in sample else {}
     if reading.ratings is None or sample.get("id") is None:
         return verdicts
@@ -376,6 +386,7 @@ def _note_losses(sample: Mapping[str, Any], notes: Notes) -> None:
 
 
 def _find_task(sample: Mapping[str, Any], row: Mapping[str, Any]) -> Any:
+    """Find the task of a sample: its input, else what was mapped to the task. Raises ``UsageError`` for neither."""
     if sample.get("input") not in (None, "", []):
         return _make_input(sample)
     if row.get("task") is not None:

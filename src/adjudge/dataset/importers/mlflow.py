@@ -58,6 +58,10 @@ def import_mlflow(
 
 
 def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
+    """Open a trace or a record as the parts of a case; ``None`` for an assessment.
+
+    Raises ``UsageError`` for a row that is none of them.
+    """
     row = _unwrap_trace(row)
     if isinstance(row.get("info"), dict):
         return _open_trace(row["info"], row.get("data"))
@@ -114,6 +118,7 @@ def _list_assessments(info: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _list_annotations(row: Mapping[str, Any]) -> Iterator[Annotation]:
+    """Yield the annotations of a trace, or the one that a row is by itself."""
     row = _unwrap_trace(row)
     info = row.get("info")
     if isinstance(info, dict):

@@ -69,6 +69,10 @@ def import_openai_evals(
 
 
 def _find_suite(name: str, path: str | os.PathLike[str] | None) -> Graders:
+    """Read the graders from the file that was named, else from ``eval.json`` in the folder of the items; else none.
+
+    Raises ``UsageError`` for a file that holds no eval.
+    """
     beside = Path(name).parent / DEFINITION
     if path is not None:
         name_of_graders = os.fspath(path)

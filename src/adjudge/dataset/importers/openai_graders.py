@@ -191,6 +191,10 @@ class _Maker:
         )
 
     def _make_label(self, grader: Mapping[str, Any], name: str) -> Criterion:
+        """Make the criterion of a ``label_model``: failing labels are the least of the scale, passing ones the most.
+
+        Raises ``UsageError`` where not both kinds of labels are there.
+        """
         labels, passing = _read_labels(grader, "labels"), _read_labels(grader, "passing_labels")
         failing = [label for label in labels if label not in passing]
         if not failing or not passing or not set(passing) <= set(labels):
@@ -204,6 +208,10 @@ class _Maker:
         )
 
     def _make_score(self, grader: Mapping[str, Any], name: str) -> Criterion:
+        """Make the criterion of a ``score_model``, with its threshold as a share of the scale, from 0 to 1.
+
+        Raises ``UsageError`` for another scale than that of the rubric, and for a threshold outside of it.
+        """
         low, high = self.scale
         if grader.get("range") not in (None, [low, high]) or _read_range(grader) != self.scale:
             raise UsageError("its range is not that of the first grader with a score, or no two numbers")
@@ -225,6 +233,10 @@ class _Maker:
         raise UsageError(f"its variable {show(name)} is no text")
 
     def _find_value(self, name: str) -> Any:
+        """Find the value of a variable by its path of names with dots.
+
+        Raises ``UsageError`` for a variable that is not of the item, and for one that the item does not have.
+        """
         if not name.startswith(_ITEM):
             # Also the answer itself: it must not be what it is compared with.
             raise UsageError(f"its template names {show(name)}, and only variables of the item are read")

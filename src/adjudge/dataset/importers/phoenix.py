@@ -69,6 +69,10 @@ def _find_parts(rows: Iterator[Row]) -> Callable[[Mapping[str, Any]], bool]:
 
 
 def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
+    """Open a span or an example as the parts of a case; ``None`` for an annotation.
+
+    Raises ``UsageError`` for a row that is none of them.
+    """
     if "annotator_kind" in row:
         return None
     span = _find_span(row)
@@ -84,6 +88,10 @@ def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:
 
 
 def _open_span(row: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the parts of the case that a span is.
+
+    Raises ``UsageError`` for a span that ended with an error, or that has no answer.
+    """
     attributes = find_members(row, "attributes", ".")
     if row.get("status_code") == "ERROR":
         reason = flatten(str(row.get("status_message") or "no message"))[:200]

@@ -259,6 +259,10 @@ class _Suite:
         return self._add_rubric(members, applied, asserted=bool(test.get("assert")))
 
     def _add_rubric(self, members: dict[str, Any], applied: AppliedAssertions, *, asserted: bool) -> Case:
+        """Make the case with the rubric of its assertions, and note those that were dropped.
+
+        What its criteria speak of goes into the context, and an output that rules look at becomes text.
+        """
         for reason in applied.dropped:
             add_note(self.notes, reason)
         if applied.rubric is None:

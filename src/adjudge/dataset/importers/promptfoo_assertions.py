@@ -430,6 +430,7 @@ def _share_rule(spec: str) -> Rule:
 
 
 def _is_code(value: Any) -> bool:
+    """Return whether a value is the address of code, like ``file://check.py:name`` or ``package:...``."""
     if not isinstance(value, str):
         return False
     path = re.split(r"[:#]", value.removeprefix("file://"), maxsplit=1)[0]
@@ -522,6 +523,10 @@ def _make_regex(value: Any, inverse: bool) -> dict[str, Any]:  # noqa: FBT001
 
 
 def _make_json(value: Any, inverse: bool, *, within: bool = False) -> dict[str, Any]:  # noqa: FBT001
+    """Make the rule of ``is-json``, or with ``within`` of ``contains-json``; a value is the schema to meet.
+
+    Raises ``UsageError`` for a value that is no schema, and for the inverse of ``contains-json``.
+    """
     if within and inverse:
         raise UsageError("promptfoo refuses lenient YAML in braces too; use not-is-json, or a rule of your own")
     more = {"absent": True} if inverse else {"within": True} if within else {}
@@ -544,6 +549,10 @@ def _read_schema(text: str) -> Any:
 
 
 def _make_words(value: Any, inverse: bool) -> dict[str, Any]:  # noqa: FBT001
+    """Make the rule of ``word-count``: exactly as many words as the value says, or as its ``min`` and ``max`` allow.
+
+    Raises ``UsageError`` for any other value, and for the inverse, which no rule here means.
+    """
     if inverse:
         raise UsageError(_OTHER)
     if isinstance(value, dict):

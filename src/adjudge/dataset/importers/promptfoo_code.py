@@ -47,6 +47,7 @@ def _is_plain(parts: dict[str, Any]) -> bool:
 
 
 def _make_spec(name: str, parts: dict[str, Any]) -> dict[str, Any]:
+    """Make the spec of a rule from the named groups of the pattern that a line of code matched."""
     inverse = {"absent": True} if parts.get("not") else {}
     fold = {"ignore_case": True} if parts.get("fold") or parts.get("flag") else {}
     if name == "length":

@@ -323,6 +323,10 @@ class Files:
         return check_test(test)
 
     def _read_vars(self, variables: Any, folder: Path) -> Any:
+        """Return the variables of a test; where they name files, those in the files, of which the last one counts.
+
+        Raises ``UsageError`` for a file that holds no mapping.
+        """
         addresses = [variables] if isinstance(variables, str) else variables
         if not isinstance(addresses, list) or not all(isinstance(entry, str) for entry in addresses):
             return variables
@@ -342,6 +346,10 @@ def _is_code(address: str) -> bool:
 
 
 def _find_files(folder: Path, name: str) -> list[Path]:
+    """List the files that a pattern fits; a name without ``*``, ``?`` and ``[`` is returned unseen.
+
+    Raises ``UsageError`` for a pattern that fits no file, or more than ``MOST_FILES``.
+    """
     if not any(sign in name for sign in "*?["):
         return [folder / name]
     try:

@@ -869,6 +869,7 @@ class Approvals:
     async def _walk(
         self, *, statuses: Collection[str] | None = None, overrides: bool = False, approver: str | None = None
     ) -> AsyncIterator[Approval]:
+        """Yield every request that meets the conditions, loaded page by page; ``None`` is no condition."""
         after = ""
         while True:
             work = partial(load_many, after=after, statuses=statuses, overrides=overrides, approver=approver)
@@ -880,6 +881,7 @@ class Approvals:
             after = approvals[-1].id
 
     async def _load_approval(self, ident: str | Approval) -> Approval:
+        """Load a request by its id; return an ``Approval`` as it is. Raises ``UsageError`` for an id of no request."""
         if isinstance(ident, Approval):
             return ident
         check_text_length("an approval's id", ident, 1_000)
@@ -934,6 +936,7 @@ class Approvals:
         await self.close_due(most=_MOST_NOTICED)
 
     def _time(self) -> datetime:
+        """Return the time in UTC, which never goes back. Raises ``UsageError`` for a clock without a zone."""
         now = self._clock()
         if now.tzinfo is None:
             raise UsageError("the clock of approvals gives times without a zone; use datetime.now(timezone.utc)")
@@ -961,6 +964,7 @@ def _keep_storable(ids: Iterable[str]) -> Sequence[str]:
 
 
 def _explain_refusal(approval: Approval, by: str, refused: RefusedBecause) -> str:
+    """Explain a refused vote in one sentence; for every reason but ``final`` it adds that the attempt is recorded."""
     sentences = {
         "unauthorised": f"{by!r} is none of the approvers of {approval.id}",
         "double": f"{by!r} has decided {approval.id} already, and nobody decides twice",

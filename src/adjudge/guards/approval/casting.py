@@ -70,6 +70,7 @@ def name_decider(result: JudgeResult | None) -> Literal["rules", "judge"]:
 
 
 def _check_approval(approval: Approval, *, reason: str, seen: str | None) -> None:
+    """Raise ``UsageError`` for an approval without ``seen``, and for one that overrides the result without a reason."""
     if approval.outcome != "passed" and not reason.strip():
         raise UsageError(
             f"approving overrides the {name_decider(approval.result)}, which did not pass it ({approval.outcome}); "

@@ -101,6 +101,7 @@ def _list_text_gaps(approval: Approval, judged_with: Mapping[str, str]) -> list[
 
 
 def _find_content_gap(approval: Approval) -> Gap | None:
+    """Find the gap of the content: missing, or other than what was judged; ``None`` where there is none."""
     if approval.content is None:
         problem = "The content is not kept with the request, so nobody can read what would be approved."
         return Gap(kind="missing", what=problem, remedy=_KEEP if approval.gate is None else _KEEP_IN_GATE)

@@ -73,6 +73,7 @@ class FigureCounter:
             self._add_vote(payload)
 
     def _add_vote(self, payload: Mapping[str, Any]) -> None:
+        """Count an accepted vote, and the seconds from the request to it where both times are known."""
         approved = payload.get("approved") is True
         self._counts["decided"] += 1
         self._counts["approved"] += approved

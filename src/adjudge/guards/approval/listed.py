@@ -79,6 +79,7 @@ class RequestFilters:
         return conditions + ([self._match(connection)] if self.query else [])
 
     def _match(self, connection: Connection) -> ColumnElement[bool]:
+        """Make the condition that an entry about the request, or the decision that waits for it, matches ``query``."""
         entries = find_columns()
         return match_any(
             connection,
@@ -170,6 +171,7 @@ _REMEDY = "; find out who changed it, and only then have `adjudge ledger upgrade
 
 
 def _compare(connection: Connection, row: _StoredRequest, entries: _Entries) -> str | None:
+    """Compare how a request is listed with its entries; return the rest of a sentence, or ``None`` if they agree."""
     request = _find_listed(connection, row, entries)
     if request is None:
         return "is in a list, and no entry requests it: it was listed by hand"
@@ -321,6 +323,7 @@ def _is_audit(connection: Connection, row: _StoredRequest) -> bool:
 
 
 def _read_body(connection: Connection, ident: str) -> Mapping[str, Any]:
+    """Read the stored body of a request; empty where it is no JSON object."""
     from sqlalchemy import select
 
     approvals = make_tables().tables[APPROVALS]

@@ -337,6 +337,7 @@ def _list_tables_of_votes() -> list[Table]:
 
 
 def _read_body(ident: str, body: str) -> RequestSummary:
+    """Read the body of a request in its table. Raises ``LedgerError`` if it is unreadable or has another id."""
     try:
         summary = read_typed_json(body, RequestSummary)
     except (RecursionError, ValueError) as error:

@@ -118,6 +118,7 @@ async def _ask(judge: Any, approval: Approval) -> JudgeResult:
 
 
 def _make_undecided(judge: Any, approval: Approval, because: Reason, detail: str) -> JudgeResult:
+    """Make the result where the judge gave none: it was late, or it failed."""
     return JudgeResult(
         outcome="undecided",
         undecided_because=because,
@@ -311,6 +312,7 @@ def _cut(text: str) -> str:
 
 
 def _read_approvers(approvers: object) -> tuple[str, ...]:
+    """Return the names in order, each once. Raises ``UsageError`` for a text, for no names and for too many."""
     if isinstance(approvers, str | Mapping) or not isinstance(approvers, Iterable):
         is_text = isinstance(approvers, str)
         kind = f"the text {clean(approvers[:80])!r}" if is_text else type(approvers).__name__
@@ -333,6 +335,7 @@ def _check_required(required: object, names: int) -> None:
 
 
 def _read_seconds(expires_in: object) -> float | None:
+    """Return the seconds until a request expires; ``None`` is never. Raises ``UsageError`` for any other value."""
     if expires_in is None:
         return None
     seconds = expires_in.total_seconds() if isinstance(expires_in, timedelta) else expires_in

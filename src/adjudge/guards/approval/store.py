@@ -849,6 +849,7 @@ def _approvals() -> Table:
 
 
 def _to_row(approval: Approval) -> dict[str, Any]:
+    """Return the columns of a request, without its id; its votes are left out, since they have tables of their own."""
     body = approval.to_dict()
     del body["votes"], body["pending_votes"]
     return {

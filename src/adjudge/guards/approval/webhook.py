@@ -237,6 +237,7 @@ class DeliveryQueue:
         await self._transport.aclose()
 
     async def _deliver(self, name: str, ident: str, make_body: Callable[[], Awaitable[bytes]]) -> None:
+        """Deliver one notification; a failure is logged and not raised."""
         try:
             problem = await self._try_all(ident, await make_body())
         except Exception as error:  # noqa: BLE001 - whatever it is, a delivery stops nobody

@@ -309,6 +309,7 @@ class PromptFirewall(ReadOnly):
 
 
 def _list_rules(rules: Sequence[str]) -> tuple[str, ...]:
+    """Return the rules as a tuple. Raises ``UsageError`` for a single text, and for a rule that is no text."""
     if isinstance(rules, str) or not isinstance(rules, Sequence):
         raise UsageError(f"rules must be a list of texts, got {type(rules).__name__}", argument="rules")
     rule_list = tuple(rules)

@@ -58,6 +58,7 @@ async def call_tool(tool: Tool, input_value: Any, *, timeout: float | None) -> t
 
 
 async def _call(tool: Tool, input_value: Any) -> Any:
+    """Return a tool's output for a copy of the input; a tool that is not async runs in a thread."""
     input_copy = copy.deepcopy(input_value)
     if inspect.iscoroutinefunction(tool) or inspect.iscoroutinefunction(getattr(tool, "__call__", None)):  # noqa: B004
         return await tool(input_copy)
@@ -296,6 +297,7 @@ def _check_probe(probe: Any) -> SemanticProbe:
 
 
 def _list_pairs(probes: Iterable[Any], *, has_tool: bool) -> list[Pair]:
+    """List each probe with its output, or with ``_ABSENT`` if a tool gives it. Raises ``UsageError`` for others."""
     entries = list(probes)
     if has_tool:
         return [(_check_probe(entry), _ABSENT) for entry in entries]

@@ -74,6 +74,7 @@ def _check_values(top: Any) -> None:
 
 
 def _check_names(members: Mapping[str, Any]) -> None:
+    """Raise ``UsageError`` for ``__proto__``, and for two names that differ only in case or in their Unicode form."""
     written: dict[str, str] = {}
     for name in members:
         if name == "__proto__":

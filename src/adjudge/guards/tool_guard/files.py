@@ -151,6 +151,7 @@ def _list_commands(arguments: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _list_words(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Yield every text in the arguments, names too: the whole text, and then each word in it."""
     values: list[Any] = [arguments]
     while values:
         value = values.pop()

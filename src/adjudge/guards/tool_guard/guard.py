@@ -431,6 +431,7 @@ class ToolGuard(ReadOnly):
         return verdict if verdict or message is None else replace(verdict, message=message)
 
     async def _check_call(self, call: ToolCall, task: object, *, asks_anew: bool = True) -> ToolVerdict:
+        """Check a call of a tool; refuse one that no pattern fits or that cannot be read, and record that."""
         matched = self._tools.find(call.tool, call.server)
         if matched is None:
             return await self._record_refusal("not_listed", call, "no name of the guard's tools fits this one")
@@ -441,6 +442,7 @@ class ToolGuard(ReadOnly):
         return await self._check_in_turn(call, question, matched.value, task, asks_anew=asks_anew)
 
     async def _check_content(self, gate: str, content: object, run: str) -> ToolVerdict:
+        """Check a content by the gate of exactly this name; without one it is refused, and that is recorded."""
         call = ToolCall(gate, {}, "", run)
         matched = self._tools.find(gate, None)
         if matched is None or not matched.pattern.is_exact or not isinstance(matched.value, Gate):
@@ -560,6 +562,10 @@ class ToolGuard(ReadOnly):
         return about | {name: text for name in ("server", "agent") if (text := getattr(call, name)) is not None}
 
     async def _read_files(self, call: ToolCall, arguments: Mapping[str, Any]) -> NamedFiles:
+        """Return the files that a call is bound to: those it brings with it, else those that it names in its folder.
+
+        Without ``bind_files`` none is read in a folder, and the result is not complete.
+        """
         if call.files is not None:
             return NamedFiles(dict(sorted(call.files.items())))
         if call.cwd is None:
@@ -621,6 +627,7 @@ class ToolGuard(ReadOnly):
         return approval_id, held if approval_id is None else replace(held, number=held.number - 1)
 
     async def _is_open(self, call: ToolCall) -> bool:
+        """Return whether the latest request about this very call is open; false where its gate can hold no call."""
         matched = self._tools.find(call.tool, call.server)
         gate = None if matched is None else matched.value
         if not isinstance(gate, Gate) or gate.pending_store is None or not can_repeat(gate):
@@ -653,6 +660,7 @@ class ToolGuard(ReadOnly):
         return self._refuse("refused", decision, start=question.start, gate=gate)
 
     def _hold(self, question: _Question, number: int) -> HeldCall:
+        """Return the call as its ``number``-th request for approval would have it, counted from 1."""
         return HeldCall(
             run_id=question.run_id,
             call_id=question.call_id,
@@ -744,6 +752,7 @@ class ToolGuard(ReadOnly):
         start: str = "The call was not made",
         gate: Gate | None = None,
     ) -> ToolVerdict:
+        """Make a refusal, with the gate's reasons if ``show_reasons``; nothing is recorded here."""
         message = f"{start}: {_AFTER[because]}"
         reasons = _list_reasons(gate, decision) if self.show_reasons and gate is not None else ""
         return ToolVerdict("refuse", f"{message} {reasons}".rstrip(), decision, because=because)
@@ -777,6 +786,7 @@ class ToolGuard(ReadOnly):
         return ToolVerdict("allow", decision=decision) if decision.allowed else self._refuse("refused", decision)
 
     async def _record_repeated(self, because: CallRefusedBecause, question: _Question, reason: str) -> ToolVerdict:
+        """Record a refusal that no judge decided, because of an earlier request of this call or the lack of one."""
         decision = Decision(
             gate=self.name,
             allowed=False,
@@ -869,6 +879,7 @@ def _find_ledger(gates: Collection[Gate], ledger: Ledger | None) -> Ledger | Non
 
 
 def _check_checkers(tools: ToolPatterns[Any]) -> None:
+    """Raise ``UsageError`` for a value that checks no call, and for ``None`` under a pattern of several tools."""
     for pattern, checker in tools.list():
         if checker is None and not pattern.is_exact:
             raise UsageError(

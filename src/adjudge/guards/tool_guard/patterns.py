@@ -152,6 +152,10 @@ class ToolPatterns(Generic[T]):
         return self.find(tool, server) is not None
 
     def _check_overlaps(self) -> None:
+        """Raise ``UsageError`` where two patterns fit the same tools, and neither is the more specific.
+
+        A third pattern for exactly these tools settles it.
+        """
         patterns = list(self._values)
         for one in patterns:
             for other in patterns:
@@ -167,6 +171,10 @@ class ToolPatterns(Generic[T]):
 
 
 def _read_key(key: ToolKey) -> list[Pattern]:
+    """Read a key as one pattern for each name between ``|``; a text is of the agent's own tools, ``*`` alone of all.
+
+    Raises ``UsageError``.
+    """
     if isinstance(key, str):
         for text in key.split("|"):
             _check_own_name(text.strip())
@@ -191,6 +199,7 @@ def _check_own_name(text: str) -> None:
 
 
 def _read_word(text: str, key: ToolKey) -> Word:
+    """Read a name; with ``*`` at its end it is the beginning of names. Raises ``UsageError`` for any other form."""
     name = text.removesuffix("*")
     is_readable = (name == "" or _is_name(name)) and not any(character in "*?[" for character in name)
     if not text or not is_readable:

@@ -313,6 +313,7 @@ def _reorder(read: Any, like: Any) -> Any:
 
 
 def _check_types(entry: AuditEntry) -> None:
+    """Raise ``UsageError`` for a member of an audit that has another type than its field says."""
     kinds: dict[str, Any] = {"objectives": str, "reason": str, "findings": Findings, "metadata": Mapping}
     kinds |= {"id": str, "created_at": datetime, "basis": AuditBasis | None, "opinion_by": str | None}
     kinds |= {"agent_id": str | None, "execution_id": str | None, "judge_result": JudgeResult | None}

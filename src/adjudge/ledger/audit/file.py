@@ -66,6 +66,7 @@ def _list_parts(audit: AuditEntry) -> Iterator[str]:
 
 
 def _list_facts(audit: AuditEntry) -> Iterator[tuple[str, object]]:
+    """Yield the name and the value of each fact about an audit, with at most 100 lines of its scope."""
     yield "opinion", audit.explain()
     if audit.opinion_by is not None:
         yield "given by", audit.opinion_by
@@ -81,6 +82,7 @@ def _list_facts(audit: AuditEntry) -> Iterator[tuple[str, object]]:
 
 
 def _list_finding(finding: Finding) -> tuple[object, ...]:
+    """List the cells of a finding; the cells of the entry are empty where it is about none."""
     return (
         finding.severity,
         finding.code,
@@ -110,6 +112,7 @@ def _list_judged(judged: Judged) -> tuple[object, ...]:
 
 
 def _list_basis(basis: AuditBasis) -> Iterator[str]:
+    """Yield a heading, a table of what the check of the ledger saw, and a line on how to check it again."""
     yield "## The ledger"
     first = f"{basis.entries} entries" + (f", from {basis.first} to {basis.last}" if basis.entries else "")
     rows: list[tuple[str, object]] = [
@@ -352,6 +355,7 @@ def _render_front(members: dict[str, Any]) -> str:
     leaves = SafeRepresenter()
 
     def make_node(value: Any, depth: int) -> Any:
+        """Make the YAML node of a value; two levels below the top, and where it is empty, it is written inline."""
         inline = depth > 1 or not value
         if isinstance(value, dict):
             pairs = [(make_node(name, depth + 1), make_node(member, depth + 1)) for name, member in value.items()]

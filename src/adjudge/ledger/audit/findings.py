@@ -72,6 +72,7 @@ def _name_deciders(judged: JudgedItem) -> str:
 
 
 def _choose_code(judged: JudgedItem) -> FindingCode | None:
+    """Choose the code by the first reason that applies; ``None`` where there is nothing to report."""
     facts = judged.facts
     if judged.conflicts:
         return "conflict"
@@ -86,6 +87,7 @@ def _choose_code(judged: JudgedItem) -> FindingCode | None:
 
 
 def _choose_rest(judged: JudgedItem) -> FindingCode | None:
+    """Choose the code of an item that neither failed nor was tampered with; ``None`` where it is no finding."""
     if _is_left_open(judged):
         return _choose_undecided(judged)
     if judged.facts.outcome == "passed":
@@ -96,6 +98,7 @@ def _choose_rest(judged: JudgedItem) -> FindingCode | None:
 
 
 def _choose_failed(judged: JudgedItem) -> FindingCode:
+    """Choose the code of a failed item by what became of it: not ``let_through`` where people alone let it through."""
     unknown: FindingCode = "rule_failed" if judged.facts.failed_rules else "failed"
     if judged.through == {"human"}:
         # By people alone: a judge or a policy beside them would let the next one through as well. Where a gate asked

@@ -75,6 +75,7 @@ def read_text(value: object) -> str:
 
 
 def _is_tampered(recorded: Mapping[str, Any]) -> bool:
+    """Return whether a recorded result, or a seat's result at any depth of it, is undecided for tampering."""
     to_check: list[Any] = [recorded]
     for _ in range(_MOST_SEATS):
         if not to_check:
@@ -95,6 +96,7 @@ def _read_rules(recorded: object) -> tuple[RuleResult, ...]:
 
 
 def _read_rule(recorded: object) -> RuleResult:
+    """Read a rule's result without its metadata; one that cannot be read counts as a failed error rule."""
     members: Mapping[str, Any] = recorded if isinstance(recorded, dict) else {}
     try:
         # Its metadata can be of any size, and stands in the ledger.
@@ -278,6 +280,7 @@ class Evidence:
             self._count_entry(seq)
 
     def _add_vote(self, row: Row, payload: Mapping[str, Any]) -> None:
+        """Count a vote where all entries are selected; note one that was refused, unless it is a judge's."""
         self._add_other(row[SEQ])
         # A judge that was asked first and did not approve was no attempt of anybody's.
         if payload.get("accepted") is False and payload.get("voter") != "judge":
@@ -357,6 +360,7 @@ def _read_verdict(payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _take_facts(judged: JudgedItem, facts: Facts) -> None:
+    """Note what an entry says of an item's result, and whether it contradicts an earlier entry."""
     # What was said first stands: a later entry under the same id, which whoever can append may add, is held against
     # it and does not replace it. Only what was said in short gives way to the whole.
     earlier = judged.facts

@@ -117,6 +117,7 @@ class AnthropicBatches:
 
 
 def _make_job(batch: _Batch) -> Job:
+    """Make the job of a batch; a word that is not known is taken for ``waiting``."""
     counts = batch.request_counts or _Counts()
     return Job(
         id=batch.id,
@@ -131,6 +132,10 @@ def _make_job(batch: _Batch) -> Job:
 
 
 def _read_line(line: bytes) -> ResultLine:
+    """Read what became of a request; an error is classified by its type.
+
+    Raises ``ValueError`` for a line that cannot be read.
+    """
     row = _DECODER.decode(line)
     kind, name = row.result.type, row.custom_id
     if kind == "succeeded":

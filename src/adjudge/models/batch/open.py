@@ -27,6 +27,7 @@ _KNOWN = "openai:, anthropic:, gemini:, groq:, or a server at http://... that ha
 
 
 def _find_api(model: Model) -> Callable[[Any], BatchApi] | None:
+    """Find the class of the batch interface for a model; ``None`` where there is none here."""
     if isinstance(model, Anthropic):
         return AnthropicBatches
     if isinstance(model, Gemini):

@@ -195,6 +195,10 @@ class OpenAIBatches:
 
 
 def _read_line(line: bytes) -> ResultLine:
+    """Read what became of a request, from either file of results; a body is a reply only with status 200.
+
+    Raises ``ValueError`` for a line that cannot be read.
+    """
     row = _DECODER.decode(line)
     if row.error is not None:
         name = str(row.error.code or "error")

@@ -212,6 +212,7 @@ class BatchWire:
         headers: Mapping[str, str] = {},
         take: Callable[[bytes], None] | None = None,
     ) -> Answer:
+        """Send a request with the headers of access, and without a second try; raises ``ModelError``."""
         sent = {**self.access.headers, **headers}
         return await self._transport.ask_once(
             method, url, sent, body, within=within, secrets=self.access.secrets, take=take

@@ -118,6 +118,10 @@ class Anthropic(HttpModel):
         return encoded.removesuffix(b'""}]}'), b"}]}"
 
     def _read_reply(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """Read a reply of the provider; the text of a refusal that has none is its explanation.
+
+        Raises ``ModelError`` for an end of the reply that is not known.
+        """
         message = _DECODER.decode(body)
         # Text blocks alone: thinking, redacted thinking and tool blocks are no part of the answer.
         text = "".join(block.text for block in message.content if block.type == "text" and block.text)

@@ -256,6 +256,10 @@ class HttpModel:
         return frame
 
     def _read_safely(self, body: bytes, headers: Mapping[str, str], access: Access) -> Reply:
+        """Read a reply of the provider, with keys masked in it and in the message of any error.
+
+        Raises ``ModelError`` for a body that holds no reply.
+        """
         try:
             return _hide_keys(believe_usage(self._read_reply(body, headers), self.name), access.secrets)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

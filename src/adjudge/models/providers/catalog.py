@@ -171,6 +171,7 @@ class Endpoint:
         raise UsageError(f"{spec} needs a key: set {' or '.join(variables)}")
 
     def _key_variables(self) -> tuple[str, ...]:
+        """Return the environment variables to look for a key in, in their order; none where no key is to be sent."""
         if self.key_env is not None:
             return (self.key_env,)
         if self.base_url is not None and not is_same_site(self.base_url, self.provider.base_url):

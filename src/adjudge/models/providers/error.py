@@ -101,6 +101,7 @@ def _names_word(text: str, word: str) -> bool:
 
 
 def _read_body(body: _Body) -> ErrorBody:
+    """Read an error in any of the shapes that servers give it; without a message where it has none of them."""
     if isinstance(body.error, str):
         return ErrorBody(message=body.error)
     if body.error is not None and body.error.message:

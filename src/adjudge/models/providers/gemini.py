@@ -135,6 +135,7 @@ class Gemini(HttpModel):
         return encoded.removesuffix(b'""}]}]}'), b"}]}]}"
 
     def _make_config(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
+        """Make the config without what is unset or refused, and without the partner of what is refused."""
         config: dict[str, Any] = {
             "temperature": request.temperature,
             "seed": request.seed,
@@ -170,6 +171,7 @@ class Gemini(HttpModel):
 
 
 def _read_usage(usage: _Usage | None) -> Usage | None:
+    """Read the usage; what the model thought is counted as output. ``None`` where the provider says nothing."""
     if usage is None:
         return None
     return Usage(

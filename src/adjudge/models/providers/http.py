@@ -182,6 +182,7 @@ class Transport:
     async def _try_once(
         self, line: _LoopState, url: str, headers: Mapping[str, str], body: bytes, secrets: tuple[str, ...]
     ) -> Answer | _Broken:
+        """Send once, when a place and a turn are free; a connection that broke is returned and not raised."""
         try:
             if line.places is None and line.turns is None:
                 return await line.send(url, headers, body, secrets)
@@ -192,6 +193,7 @@ class Transport:
             return broken
 
     async def _take_turn(self, line: _LoopState) -> None:
+        """Wait until the next request may begin; turns have equal distances by ``requests_per_minute``."""
         if line.turns is None or self.requests_per_minute is None:
             return
         # Whoever holds the lock waits for the next turn; a caller that is cancelled leaves the queue and costs
@@ -203,6 +205,10 @@ class Transport:
             line.next_turn = max(line.next_turn, self._clock()) + 60.0 / self.requests_per_minute
 
     def _find_wait(self, host: str, answer: Answer | _Broken, attempt: int, secrets: tuple[str, ...]) -> float:
+        """Find the seconds to wait before the next try: as many as the server asks for, else by ``back_off``.
+
+        Raises ``ModelError`` for a server that asks for more than ``LONGEST_WAIT``.
+        """
         seconds = None if isinstance(answer, _Broken) else read_wait(answer[1], self._wall)
         if seconds is None or isinstance(answer, _Broken):
             return back_off(attempt, self._random)
@@ -353,6 +359,7 @@ class _LoopState:
         return route
 
     def _make_route(self, url: str) -> _Route:
+        """Make the route of an address; the TLS context is made once for the loop, when it is first needed."""
         import ssl
 
         from yarl import URL
@@ -438,6 +445,10 @@ def _translate_error(host: str, error: aiohttp.ClientError, secrets: tuple[str, 
 
 
 def _find_break(host: str, error: aiohttp.ClientError, secrets: tuple[str, ...]) -> _Broken | None:
+    """Find the failure that another try may mend; ``None`` for any other error.
+
+    It is marked as not sent only where the connection was never made, so that nothing can have been paid for.
+    """
     import aiohttp
 
     if isinstance(error, aiohttp.ClientConnectorDNSError):

@@ -304,6 +304,7 @@ class ReplyCache:
     # ---------------------------------------------------------------- the file
 
     def _write_waiting(self) -> None:
+        """Write all that waits. After a failure, what waits is dropped and a warning is logged once."""
         try:
             while group := self._group.take():
                 self._write_group(group)
@@ -336,6 +337,7 @@ class ReplyCache:
                     del self._waiting[row.key]
 
     def _write_name(self, connection: sqlite3.Connection, noted: Noted) -> None:
+        """Write the name that a model reports; if it has changed, older replies are not used, and a warning says so."""
         query = "SELECT reported, since FROM names WHERE source = ?"
         row = connection.execute(query, (noted.source,)).fetchone()
         if row is None:

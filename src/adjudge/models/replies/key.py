@@ -68,6 +68,10 @@ def make_key(model: str, described: Mapping[str, Any]) -> str:
 def _begin_key(
     model: str, system: str, form: tuple[tuple[str, str], ...] | None, names: tuple[str, ...], *values: Any
 ) -> Any:
+    """Begin the hash of a request, up to the user part of its prompt; a caller has to copy it, since it is shared.
+
+    Raises ``UsageError`` for a request that has no canonical JSON.
+    """
     import rfc8785
 
     try:

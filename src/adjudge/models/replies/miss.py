@@ -134,6 +134,7 @@ def _measure_nearness(
 
 
 def _list_differences(recorded: Prompt, described: Mapping[str, Any]) -> Iterator[str]:
+    """Yield in words each part in which the present request differs from a recorded one."""
     if recorded.system != described["system"]:
         line = _find_line(recorded.system, described["system"])
         yield f"its instructions differ from line {line} on (another rubric, or another version)"

@@ -83,6 +83,7 @@ class RecordingModel(WrapperModel):
         self._is_ready = True
 
     def _append_row(self, row: bytes) -> None:
+        """Append a line to the file. Raises ``ModelError`` where that fails: the reply would be lost for a replay."""
         # One write to a file opened for appending: rows of other threads and processes do not mix with it.
         try:
             with self._lock:
@@ -110,6 +111,10 @@ def _ends_with_newline(path: Path) -> bool:
 
 
 def _encode_row(model: str, key: str, described: Mapping[str, Any], request: Request, reply: Reply) -> bytes:
+    """Encode a reply and its request as a line of the file; members that are unknown are left out.
+
+    Raises ``ModelError`` for what JSON cannot hold.
+    """
     import msgspec
 
     row: dict[str, Any] = {"schema": RECORDING, "key": key}

@@ -91,6 +91,7 @@ class ReplayModel:
         return f"<{type(self).__name__} {self.name}>"
 
     def _describe_nearest(self, request: Request, described: Mapping[str, Any], keys: Iterable[str]) -> str:
+        """Describe the recorded request that is nearest to one; empty where looking for it is not worth it or fails."""
         if request.attempt > 1:  # a second try was not recorded, as most are not: the first reply then counts
             return ""
         self._missed += 1
@@ -127,6 +128,7 @@ class ReplayModel:
 
 
 def _identify_function(function: Model | Callable[..., Any]) -> FunctionIdentity:
+    """Return the identity of a judge in code. Raises ``UsageError`` for a model, which has none."""
     from adjudge.models.function import as_model
 
     identity = find_function(as_model(function))

@@ -95,6 +95,10 @@ class BatchedModel(WrapperModel):
         return 0.0 if price is None or request.max_output_tokens is None else bound_cost(price, self.name, request)
 
     async def _ask_live(self, request: Request) -> Reply:
+        """Ask the provider at once, when there is room for it; the wait for that does not count as its time.
+
+        Raises ``ReplyError`` for no answer in time.
+        """
         async with self._terms.live:
             limit = Timeout(self._terms.timeout)
             try:

@@ -503,6 +503,7 @@ class BatchDispatcher:
         next_poll.wait = min(next_poll.wait * 1.5, self._options.poll * SLOWEST)
 
     async def _poll_job(self, batch: KeptBatch, api: BatchApi) -> None:
+        """Ask the provider about one job: note its state, or collect its results if it has ended."""
         job = await api.fetch_job(batch.job)
         if job.phase != "ended":
             self._note_under_way(batch, job)
@@ -514,6 +515,7 @@ class BatchDispatcher:
         await self._collect_results(self._store.find_batch(batch.number), api, job)
 
     def _note_under_way(self, batch: KeptBatch, job: Job) -> None:
+        """Note the state of a job that has not ended; with ``pay_again``, an overdue one may be sent again."""
         state = "cancelling" if job.phase == "cancelling" or batch.state == "cancelling" else "waiting"
         if (batch.state, batch.word, batch.done) != (state, job.word, job.done or 0):
             self._store.change(batch.number, state=state, word=job.word, done=job.done or 0)
@@ -604,6 +606,7 @@ class BatchDispatcher:
     # ---------------------------------------------------------------- sending
 
     async def _send_ready(self) -> None:
+        """Send what waits, by model: a full batch at once, and a smaller one when nobody has asked for a while."""
         for name in list(self._unsent):
             waiting = [request for request in self._unsent[name] if not request.outcome.done()]
             self._unsent[name] = waiting
@@ -863,6 +866,7 @@ def _give_reason(missing: Sequence[tuple[str, int]], job: Job) -> list[ResultLin
 
 
 def _describe_missing(number: int, job: Job, *, is_doubtful: bool) -> Iterator[str]:
+    """Yield a note about the requests that a job left without an answer; nothing if there are none."""
     if is_doubtful:
         yield (
             f"it ended as {job.word} without an answer to {number:,} of its requests, which may have been run and "

@@ -107,6 +107,7 @@ class BatchExecutor:
         return {} if paid_again is None else {"paid_again": paid_again}
 
     async def _judge_unit(self, assignment: Assignment, unit: Unit, finish: Finish[RunItem]) -> None:
+        """Judge a unit by batch; one of the first cases is judged live, and its outcome noted."""
         if not self._first.is_live(unit):
             await self._work.judge_unit(assignment, unit, finish)
             return

@@ -54,6 +54,7 @@ class FirstCases:
                 yield unit
 
     def _check_results(self) -> None:
+        """Raise ``AdjudgeError`` if at least ``SHARE`` of the first judgements are undecided."""
         undecided = sum(self._reasons.values())
         if undecided < SHARE * self._judged_count:
             return

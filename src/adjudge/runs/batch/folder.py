@@ -80,6 +80,7 @@ async def cancel_batches(folder: Path, numbers: Sequence[int] = ()) -> list[Kept
 
 
 async def _cancel_batch(dispatcher: BatchDispatcher, store: BatchStore, number: int) -> None:
+    """Cancel one batch, if it is under way. Raises ``UsageError`` for a doubtful one whose job is not known."""
     batch = store.find_batch(number)
     if batch.state == "doubtful" and not batch.job:
         raise UsageError(
@@ -95,6 +96,7 @@ async def _cancel_batch(dispatcher: BatchDispatcher, store: BatchStore, number: 
 
 
 def _choose_batches(store: BatchStore, numbers: Sequence[int]) -> list[int]:
+    """Return the numbers, or those of all batches under way. Raises ``UsageError`` for a number of no batch."""
     by_number = {batch.number: batch for batch in store.list_batches()}
     for number in numbers:
         if number not in by_number:

@@ -246,6 +246,7 @@ class BatchSession:
         return self._last_progress
 
     def _read_progress(self, *, checking: bool) -> BatchProgress:
+        """Read the progress; the counts of requests are read again only after a change."""
         under_way = self.store.list_batches(OPEN)
         if self._counts is None:
             self._counts = self.store.count_requests()

@@ -407,6 +407,7 @@ def _can_wait(judge: Any) -> bool:
 
 
 def _explain_unknown(seat: _Seat) -> str:
+    """Explain why a seat has no live price, or else none by batch; empty where it has both."""
     if seat.live is None:
         return (
             f"the price of {seat.model.name} is not known; give it under [prices]; 'adjudge[cost]' knows newer models"

@@ -49,6 +49,7 @@ def read_usage_of_file(path: Path) -> RecordedUsage:
 
 
 def _read_rows(path: Path) -> Iterator[PromptRow]:
+    """Yield the replies of a cache, or of a recording; the first bytes of the file tell which of them it is."""
     if _is_cache(path):
         with ReplyCache(path) as cache:
             for body in cache.rows():

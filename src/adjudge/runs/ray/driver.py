@@ -147,6 +147,7 @@ class RayDriver:
     # ---------------------------------------------------------------- what actors say
 
     def _handle_begin(self, ticket: int, sender: str) -> None:
+        """Answer an actor that begins with its task, and charge what an earlier start of it had reserved."""
         # An actor that begins again has lost what it was doing, and with it what its calls have cost.
         name = sender.partition("/")[0]
         for other, actor in self._actors.items():
@@ -165,6 +166,7 @@ class RayDriver:
         self.fail(UsageError(f"an actor of Ray cannot judge: {clean(reason, keep_lines=False)}"))
 
     def _handle_claim(self, ticket: int, _sender: str, numbers: list[int]) -> None:
+        """Answer with the units that still have no result, each with its kept replies; none when winding down."""
         todo: dict[int, dict[str, bytes]] = {}
         for number in numbers if not self.winding else ():
             state = self._states[number]
@@ -278,6 +280,7 @@ class RayDriver:
     # ---------------------------------------------------------------- the budget
 
     async def _reserve_dollars(self, ticket: int, actor: _ActorState, number: int, usd: float, budget: Budget) -> None:
+        """Wait for room in the budget, and answer with the reservation or the reason why there is none."""
         try:
             reservation = await budget.reserve(usd)
         except ReplyError as error:
@@ -297,6 +300,7 @@ class RayDriver:
         self._queue_answer(ticket, (refused, 0 if reservation is None else reservation.parts, spent))
 
     def _charge_call(self, sender: str, number: int, usd: float | None) -> None:
+        """Charge what a call cost and free the rest of its reservation; ``usd`` is ``None`` where that is not known."""
         actor = self._actors.get(sender)
         if actor is None or self.budget is None:
             return
@@ -307,6 +311,7 @@ class RayDriver:
             self.budget.charge(reservation, usd)
 
     def _forget_actor(self, actor: _ActorState) -> None:
+        """Charge all reservations of a lost actor in full, since nobody knows what its calls cost."""
         for asking in actor.asking.values():
             asking.cancel()
         for reservation in actor.held.values():

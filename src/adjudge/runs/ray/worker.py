@@ -217,6 +217,7 @@ class ActorSession:
             yield await self._queue.get()
 
     async def _judge_entry(self, entry: _Entry, finish: Finish[int]) -> None:
+        """Judge a unit, and put its result into the next report; ``finish`` is called once the driver has kept it."""
         entry.begun = True
         unit = entry.unit
         call = replace(self._layers.make_call(anew=unit.anew), secret=self._secret)
@@ -241,6 +242,7 @@ class ActorSession:
             self._sending = asyncio.create_task(self._send_all())
 
     async def _send_all(self) -> None:
+        """Send reports until nothing is left, and finish the units whose results are in them."""
         await asyncio.sleep(0)  # what is finished in one turn of the loop goes together
         while self._report.settled or self._report.replies or self._report.results:
             report, self._report = self._report, _Report()

@@ -144,6 +144,7 @@ def change_judge(judge: Any, policy: RedecisionPolicy) -> Any:
 
 
 def _pick_seats(chain: JudgeChain, names: Sequence[str] | None) -> list[Any]:
+    """Return the seats of these names, in the chain's order; ``None`` is all. Raises ``UsageError`` for other names."""
     if names is None:
         return [seat for _, seat in chain.seats]
     if isinstance(names, str) or not names:

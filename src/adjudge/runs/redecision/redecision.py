@@ -210,7 +210,7 @@ class _RunRedecision:
         )
 
     def _write_all(self, out: Path, command: Sequence[str] | None) -> None:
-
+        """Redecide every item into a new folder; if that breaks off, its manifest says ``interrupted``."""
         redecided = RedecidedRun(self.run, out, self._describe_run(), command)
         redecided.begin()
         whole = False
@@ -408,6 +408,7 @@ class RedecidedRun:
             await self._store.flush()
 
     def _keep_reply(self, decoder: msgspec.json.Decoder[_Place], body: bytes) -> None:
+        """Keep a reply under the key that its own members give; one that cannot be read is left out."""
         try:
             place = decoder.decode(body)
         except msgspec.DecodeError:  # nothing could find it, here or there

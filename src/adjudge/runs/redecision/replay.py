@@ -90,6 +90,7 @@ class Replayer:
         return await self._replay_one(judge, result, name)
 
     async def _replay_one(self, judge: Any, result: JudgeResult, name: str) -> ReplayedResult:
+        """Replay a single judge from its kept reply; a result that no reply gave stays, or is unknown."""
         if result.undecided_because == "cancelled":
             return ReplayedResult(result=result, unknown=f"{name} was cut short then")
         if result.undecided_because in _STANDS:
@@ -101,6 +102,7 @@ class Replayer:
         return await self._read_reply(judge, result, name)
 
     async def _read_reply(self, judge: Any, result: JudgeResult, name: str) -> ReplayedResult:
+        """Read the kept reply again; without one, a result stays if it is an error, or if the rubric is the same."""
         row = None
         absent = judge.model if isinstance(judge, Judge) else None
         if isinstance(absent, AbsentModel):
@@ -236,6 +238,7 @@ class RecordedSeat:
 
 
 def _make_seat_result(name: str, replayed: ReplayedResult, assumed: Outcome) -> JudgeResult:
+    """Return what a seat says in the replay: its result, a timeout if it was late, or ``assumed`` if it is unknown."""
     if not (replayed.unknown or replayed.late):
         return replayed.result
     if replayed.late:

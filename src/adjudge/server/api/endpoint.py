@@ -180,6 +180,7 @@ def _find_inner_rules(rule: dict[str, Any]) -> object:
 
 
 def _measure(value: object) -> int:
+    """Measure plain data: the characters of its texts and keys, and one for every other value, containers included."""
     size, stack = 0, [value]
     while stack:
         current = stack.pop()

@@ -252,6 +252,10 @@ def _read_call(body: ToolCallBody, state: ServerState, caller: Caller) -> ToolCa
 
 
 def _answer(request: Request, state: ServerState, verdict: ToolVerdict, *, is_allowed: bool) -> Response:
+    """Answer with a verdict, after its decision was counted and the recorder's troubles were logged.
+
+    ``is_allowed`` can be true for a verdict that is not, where the guard only observes.
+    """
     log_troubles(state)
     if verdict.decision is not None:
         get_metrics(request).count_decision(verdict.decision)

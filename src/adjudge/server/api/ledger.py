@@ -128,6 +128,7 @@ async def _stream(folder: tempfile.TemporaryDirectory[str]) -> AsyncIterator[byt
 
 
 def _read_time(name: str, text: str | None) -> datetime | None:
+    """Read a time in UTC, which one without a zone is taken for; ``None`` without a text. Raises ``Problem`` (422)."""
     if text is None:
         return None
     try:

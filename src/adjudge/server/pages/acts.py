@@ -81,6 +81,7 @@ def list_acts(entries: Iterable[Entry], *kinds: str) -> Iterator[Act]:
 
 
 def _read_act(entry: Entry) -> Act:
+    """Make the act of an entry; a vote that was not accepted is shown as one that did not count."""
     payload = entry.payload or {}
     name = str(payload.get("by", ""))
     if entry.kind == "approval.voted":

@@ -543,6 +543,7 @@ def _name_missed_criteria(result: JudgeResult) -> str:
 
 
 def _list_votes(approval: Approval, reader: Reader, history: Sequence[Entry], *, hidden: bool) -> tuple[Act, ...]:
+    """List an act for each approver, also without a vote; with ``hidden``, those of others look like no vote."""
     answers = read_answers(history)
     votes = {vote.by: vote for vote in (*approval.votes, *approval.pending_votes)}
     if hidden:  # who the approvers are is no secret; what they said is
@@ -558,6 +559,7 @@ def _list_votes(approval: Approval, reader: Reader, history: Sequence[Entry], *,
 
 
 def _find_asker(approval: Approval) -> str:
+    """Return who asks, like ``caller as agent``, with what is known of the two; empty where nothing is."""
     asker = approval.metadata.get("agent") or approval.execution
     agent = asker if isinstance(asker, str) else ""
     # What the server knows comes first: the rest is what the program says of itself.

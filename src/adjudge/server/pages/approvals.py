@@ -435,6 +435,7 @@ async def undo(
 
 
 async def _vote(state: ServerState, ident: str, name: str, form: DecideForm) -> None:
+    """Cast the vote of a form, which can be taken back for ``undo_seconds``; raises as ``cast_vote`` does."""
     await cast_vote(
         state.approvals,
         ident,

@@ -67,6 +67,7 @@ class RunList:
 
     @property
     def _filters(self) -> CaseFilters:
+        """The filters that one run alone can apply: all but ``differ``, which needs another run."""
         return CaseFilters(
             outcome=self.outcome,
             reason=self.reason,

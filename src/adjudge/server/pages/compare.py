@@ -146,6 +146,7 @@ def _has_figures(diff: Diff) -> bool:
 def _make_entry(
     diff: Diff, runs: tuple[Run, Run], case: ComparedCase, filters: ComparedList, withheld: frozenset[str]
 ) -> CaseEntry:
+    """Make the line of a case in two runs; of a case that its reader is to label first, it shows no verdict."""
     name, place = case.change.case, case.places[1]
     address = link_case(filters.b, name, place, filters.values)
     if name in withheld:

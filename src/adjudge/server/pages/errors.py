@@ -110,6 +110,7 @@ async def _show_failure(request: Request, error: Exception) -> Response:
 
 
 async def _show_error(request: Request, problem: Problem) -> Response:
+    """Show an error to its caller, if known; one who may not open ``/`` is led to the first page that they may open."""
     try:
         caller = await find_caller_or_none(request)
     except Problem:  # a form without its token: the page is shown without anybody's name
@@ -121,6 +122,7 @@ async def _show_error(request: Request, problem: Problem) -> Response:
 
 
 async def _render_error(request: Request, problem: Problem, caller: Caller | None) -> Response:
+    """Render an error as a page; for one about another host or site, it shows the address of this server."""
     title, remedy = _PAGES.get(problem.status_code, _OTHER_PAGE)
     address = ""
     if problem.code in ("cross_site", "host"):

@@ -137,6 +137,7 @@ def _sum_tallies(tallies: Sequence[Tally], times: Times) -> Figures:
 def _list_days(
     tallies: Sequence[Tally], first: datetime, days: int, times: Mapping[str, Times]
 ) -> list[tuple[datetime, Figures]]:
+    """List the figures of so many days from the first one on, also of days without any judgement."""
     by_day: dict[str, list[Tally]] = {}
     for tally in tallies:
         by_day.setdefault(tally.day, []).append(tally)
@@ -180,6 +181,7 @@ async def _list_needs(
 
 
 async def _find_waiting(state: ServerState, caller: Caller, now: datetime) -> list[Need]:
+    """Return one need for all requests that wait, or none; requests that are over are closed before the count."""
     await state.approvals.close_due(most=MOST_CLOSED)
     waiting, end = await state.approvals.count_queue(QueueReader(gates=caller.permissions.gates))
     if not waiting:
@@ -191,6 +193,7 @@ async def _find_waiting(state: ServerState, caller: Caller, now: datetime) -> li
 
 
 async def _find_alarms(state: ServerState, caller: Caller) -> list[Need]:
+    """List a need for each monitor of the caller's gates that says more than ``quiet`` or ``too few labels``."""
     monitors = await read_monitors(state, caller.permissions.gates)
     return [
         Need(
@@ -206,6 +209,7 @@ async def _find_alarms(state: ServerState, caller: Caller) -> list[Need]:
 
 
 def _find_undecided(gates: Sequence[GateFigures]) -> list[Need]:
+    """List a need for each gate whose share of undecided ones rose by more than ``_MORE_UNDECIDED``, not by chance."""
     needs = []
     for gate in gates:
         share, before = gate.figures.share("undecided"), gate.earlier.share("undecided").rate

@@ -144,6 +144,7 @@ def _make_title(row: RecordedResult) -> str:
 
 
 def _make_word(row: RecordedResult) -> str:
+    """Return in a few words how a decision ended, and by whom; for what is no decision, the outcome of the judge."""
     if row.held:
         return "held for people"
     if row.allowed is None:
@@ -161,6 +162,7 @@ def _describe_outcome(row: RecordedResult) -> str:
 
 
 def _make_sentence(row: RecordedResult, approval: ApprovalStep | None, result: JudgeResult | None) -> str:
+    """Write what the judge or the rules said, and what people did; never empty."""
     judged = f"The judge {row.judge} said: {_describe_outcome(row)}." if row.outcome and row.judge else ""
     if row.decided_by == "rule":
         judged = f"{_name_rules(result)} No judge was asked."

@@ -270,6 +270,7 @@ def _list_subjects(rows: Sequence[CaseInRun]) -> list[str]:
 def _make_case_in_run(
     summary: RunSummary, folder: Path, items: Sequence[RunItem], visit: CaseVisit, case: Case
 ) -> CaseInRun:
+    """Make the judgements that a run has of a case; its inputs are compared with ``case``, that of the page."""
     own_case = items[0].case
     return CaseInRun(
         run=summary,

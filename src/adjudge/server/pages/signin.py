@@ -74,6 +74,7 @@ async def sign_out(request: Request, state: CurrentState, _caller: Annotated[Cal
 
 
 def _render(request: Request, state: CurrentState, target: str, name: str = "", error: str = "") -> Response:
+    """Render the form with a new token, which is set as a cookie too; with an error, the status is 403."""
     # Before there is a session, the form's token is compared with a cookie: another site can set neither, and so it
     # cannot sign a browser in as somebody else.
     token = secrets.token_urlsafe(32)
