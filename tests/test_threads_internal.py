@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import os
 import threading
 import time
@@ -65,6 +66,38 @@ def test_a_thread_that_hangs_is_not_used_again():
         await returned.wait()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_a_coroutine_that_nobody_awaits_is_closed(is_late: bool):
+    """It came after the caller was cancelled, or at that moment; Python would warn that it was never awaited."""
+    release = threading.Event()
+    made = []
+
+    async def answer():
+        return "yes"
+
+    def make():
+        assert release.wait(HANG)
+        made.append(answer())
+        return made[0]
+
+    async def run():
+        returned = asyncio.Event()
+        calling = asyncio.create_task(call_in_thread(make, name="test", on_return=returned.set))
+        await asyncio.sleep(0)
+        if is_late:
+            calling.cancel()
+            await asyncio.sleep(0)
+        release.set()
+        await returned.wait()
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+
+    asyncio.run(run())
+
+    assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
 
 
 def test_an_idle_thread_ends(monkeypatch):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import inspect
 import os
 import threading
 from collections.abc import Callable
@@ -54,6 +55,7 @@ async def call_in_thread(function: Callable[[], T], *, name: str, on_return: Cal
         if on_return is not None:
             on_return()
         if outcome.done():
+            _drop(result)
             return
         if error is None:
             outcome.set_result(result)
@@ -80,7 +82,23 @@ async def call_in_thread(function: Callable[[], T], *, name: str, on_return: Cal
         if on_return is not None:
             on_return()
         raise
-    return await outcome
+    return await _take(outcome)
+
+
+async def _take(outcome: asyncio.Future[T]) -> T:
+    """Return the outcome, or drop one that comes at the moment of a cancellation."""
+    try:
+        return await outcome
+    except asyncio.CancelledError:
+        if outcome.done() and not outcome.cancelled() and outcome.exception() is None:
+            _drop(outcome.result())
+        raise
+
+
+def _drop(result: Any) -> None:
+    """Close a coroutine that a function returned and nobody will await: Python warns of it otherwise."""
+    if inspect.iscoroutine(result):
+        result.close()
 
 
 def _make_raisable(error: BaseException) -> BaseException:

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge.formats.json import read_json
+from adjudge.formats.json import is_json, read_json
 
 _LEAVES = st.one_of(
     st.none(),
@@ -60,3 +61,23 @@ def test_what_is_no_json_is_refused(text: str, make: Callable[[str], str]):
 def test_half_a_character_is_read_as_before():
     """It is the caller's to refuse, with a sentence of its own."""
     assert read_json('"\\ud800"') == "\ud800"
+
+
+class Name(StrEnum):
+    ONE = "one"
+    HALF = "\ud800"
+
+
+@pytest.mark.parametrize(
+    ("value", "is_good"),
+    [
+        ({Name.ONE: 1, "two": 2}, True),
+        ({Name.ONE: 1, 2: 2}, False),
+        ({Name.ONE: 1, "\ud800": 2}, False),
+        ({Name.HALF: 1}, False),
+        ({2: 1}, False),
+    ],
+)
+def test_every_key_of_an_object_is_looked_at(value: dict[Any, Any], is_good: bool):
+    """Also behind a member of an enumeration, which JSON writes as its text."""
+    assert is_json([value]) is is_good

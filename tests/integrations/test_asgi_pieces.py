@@ -196,6 +196,13 @@ def test_markup_is_judged_as_it_is_shown(kind: str, body: str):
     assert status_of("<p>a &lt; b</p>", kind) == 200
 
 
+@pytest.mark.parametrize("kind", ["text/html", "text/xml"])
+@pytest.mark.parametrize("name", ["shown", "read", "records", "other"])
+def test_json_of_a_markup_type_keeps_its_members(kind: str, name: str):
+    """A framework may read it as JSON, where an escape is its letter, whatever is a tag to a browser."""
+    assert catch(f"""{{"text": "<b x='", "{name}": "\\u0073ecret", "end": "'>"}}""", kind) == "rule"
+
+
 def test_a_gate_sees_the_whole_and_each():
     """The judge and the rules are shown what records say together, and every record."""
     seen = Seen()

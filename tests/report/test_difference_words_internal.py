@@ -35,3 +35,9 @@ def test_a_margin_that_covers_the_interval_is_what_decides():
     )
     assert describe(-0.12, -0.02, 0.15).endswith("less often than old: not more than 15 points worse.")
     assert "worse" not in describe(0.02, 0.08, 0.15)
+
+
+@pytest.mark.parametrize(("low", "words"), [(0.0003, "0.03 to 3.00 points"), (0.00001, "0.001 to 3.000 points")])
+def test_a_limit_that_is_not_0_is_not_shown_as_0(low: float, words: str):
+    """Else a difference that is shown would look like one that may be none."""
+    assert describe(low, 0.03, None) == f"People would pass new {words} more often than old."

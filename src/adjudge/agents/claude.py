@@ -15,6 +15,7 @@ from adjudge.agents.source import Document
 from adjudge.agents.step import NotMade
 from adjudge.agents.transcript import (
     Transcript,
+    add_usages,
     read_arguments,
     read_kind,
     read_name,
@@ -112,13 +113,12 @@ class _Reader:
                 usage, cached="cache_read_input_tokens", written="cache_creation_input_tokens", added=True
             )
         models = self.costs.get("modelUsage")
-        total: Usage | None = None
+        usages: list[Usage | None] = []
         for counts in models.values() if isinstance(models, dict) else ():
             if isinstance(counts, dict):
                 renamed = {"input_tokens": counts.get("inputTokens"), "output_tokens": counts.get("outputTokens")}
-                usage = read_usage(counts | renamed, cached="cacheReadInputTokens", written=_WRITTEN, added=True)
-                total = usage if total is None or usage is None else total + usage
-        return total
+                usages.append(read_usage(counts | renamed, cached="cacheReadInputTokens", written=_WRITTEN, added=True))
+        return add_usages(usages)
 
     def _find_outcome(self) -> RunOutcome:
         if self.result is None:

@@ -250,9 +250,9 @@ def _check_rare(value: Any, following: list[Iterable[Any]]) -> bool:
 
 def _has_good_keys(mapping: dict[Any, Any]) -> bool:
     for key in dict.keys(mapping):
-        if type(key) is not str:
-            return isinstance(key, str) and isinstance(type(key), EnumType)
-        if not _is_unicode(key):
+        kind = type(key)
+        is_text = kind is str or (issubclass(kind, str) and isinstance(kind, EnumType))
+        if not is_text or not _is_unicode(key):
             return False
     return True
 

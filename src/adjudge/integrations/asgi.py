@@ -168,10 +168,10 @@ def _read_markup(text: str) -> object:
         return content
     if "<!entity" in text.lower():
         raise ValueError("it defines entities of its own")
-    return {
-        **(content if isinstance(content, dict) and "text" in content else {"text": content}),
-        "shown": renderings[0] if len(renderings) == 1 else renderings,
-    }
+    # A mapping of our own readings is added to. JSON keeps its members for itself: one of them may be called `shown`.
+    is_readings = isinstance(content, dict) and not _holds_json(text)
+    readings = content if is_readings and "text" in content else {"text": content}
+    return {**readings, "shown": renderings[0] if len(renderings) == 1 else renderings}
 
 
 def _read_kind(headers: Headers) -> tuple[str, str]:

@@ -11,6 +11,9 @@ from adjudge.measurement.run_difference import SystemDifference
 from adjudge.templates.figures import format_count
 from adjudge.trust.rate_difference import RateDifference
 
+_MOST_DIGITS = 6
+"""Digits after the point of a limit in points that are tried, so that it is not shown as 0."""
+
 
 def describe_systems(difference: SystemDifference, one: str, other: str, *, margin: float | None = None) -> str:
     """Describe which of two systems people would pass more often: one sentence.
@@ -157,8 +160,9 @@ def _describe_shown(low: float, high: float) -> str:
     """Describe two limits on one side of 0 in points, the nearer to 0 first, with digits that tell them apart."""
     least, most = sorted((abs(low), abs(high)))
     digits = max(count_digits(least, most, digits=2) - 2, 0)
-    if digits == 0 and least < 0.005:
-        digits = 1
+    # A limit that is not 0 is not shown as 0, for then the two could be equal.
+    while digits < _MOST_DIGITS and float(format_decimal(100 * least, digits)) == 0:
+        digits += 1
     ends = dict.fromkeys(format_points(share, digits=digits) for share in (least, most))
     points = f"{' to '.join(ends)} points"
     return f"{points} {'more' if low > 0 else 'less'}"

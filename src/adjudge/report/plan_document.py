@@ -123,7 +123,8 @@ def _list_whole(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
         )
     if status.pending:
         first = flatten(", ".join(shorten_case_id(case.case) for case in status.pending[:3]), 120)
-        yield f"label {format_count(len(status.pending), unit)} ({first}, ...)"
+        others = ", ..." if len(status.pending) > 3 else ""
+        yield f"label {format_count(len(status.pending), unit)} ({first}{others})"
     elif plan.pairs:
         yield f"the {planned:,} planned labels are in: `adjudge agree {run}` says which side people prefer more often"
     else:
@@ -148,7 +149,8 @@ def _list_next(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
     more = "" if status.more is None else f"; about {status.more:,} more until you can stop at any time"
     if status.pending:
         first = flatten(", ".join(shorten_case_id(case.case) for case in status.pending[:3]), 120)
-        yield f"label {format_count(len(status.pending), 'case')} next ({first}, ...){more}"
+        others = ", ..." if len(status.pending) > 3 else ""
+        yield f"label {format_count(len(status.pending), 'case')} next ({first}{others}){more}"
     else:
         yield f"every drawn case is labelled{more}"
 
@@ -158,9 +160,8 @@ def _describe_planned(status: PlanStatus, run: str) -> Iterator[str]:
     if status.once is None or status.planned is None:
         return
     low, high = 100 * status.once.low, 100 * status.once.high
-    more = "" if status.more is None else f", about {status.more:,} more"
+    more = "" if status.more is None else f"; to go on looking after every label, about {status.more:,} more"
     yield (
         f"the {status.planned:,} planned labels are in: `adjudge agree {run}` gives the interval for one look, "
-        f"{format_range(status.once.low, status.once.high)} (±{format_decimal((high - low) / 2, 1)} points); to go on "
-        f"looking after every label{more}"
+        f"{format_range(status.once.low, status.once.high)} (±{format_decimal((high - low) / 2, 1)} points){more}"
     )

@@ -630,7 +630,7 @@ def _make_change(joined: Joined, before: Side, after: Side, *, has_changed: bool
         after=after.verdict,
         score_before=before.score,
         score_after=after.score,
-        criteria=tuple(scores for scores in pairs if scores[1] != scores[2]),
+        criteria=tuple(scores for scores in pairs if _differ(scores[1], scores[2])),
         detail=after.detail,
         content_changed=not joined.same_content,
     )
@@ -651,8 +651,11 @@ def _has_changed(before: Side, after: Side) -> bool:
     if before.criteria.keys() != after.criteria.keys():
         return True
     pairs = [(before.score, after.score), *[(score, after.criteria[name]) for name, score in before.criteria.items()]]
-    return any(one != other and not _are_near(one, other) for one, other in pairs)
+    return any(_differ(one, other) for one, other in pairs)
 
 
-def _are_near(one: float | None, other: float | None) -> bool:
-    return one is not None and other is not None and abs(one - other) <= TOLERANCE
+def _differ(one: float | None, other: float | None) -> bool:
+    """Return whether two scores differ by more than noise, or one of them is missing."""
+    if one is None or other is None:
+        return one is not other
+    return abs(one - other) > TOLERANCE

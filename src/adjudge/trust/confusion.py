@@ -133,13 +133,15 @@ def count_pairs(judged: Iterable[Category], truth: Iterable[Category]) -> Counte
 def _pair_strictly(judged: Iterable[Category], truth: Iterable[Category]) -> Iterable[tuple[Category, Category]]:
     """Yield both labels of each item. Raises ``UsageError`` for different lengths.
 
-    A ``UsageError`` of one of the two sources, which is a ``ValueError`` as well, is passed on.
+    A ``ValueError`` of one of the two sources is passed on, such as a ``UsageError``.
     """
     try:
         yield from zip(judged, truth, strict=True)
     except UsageError:
         raise
-    except ValueError:
+    except ValueError as error:
+        if not str(error).startswith("zip() "):  # of one of the two sources
+            raise
         raise UsageError(
             "judged and truth have different lengths; give one label of each for every item", argument="truth"
         ) from None

@@ -161,8 +161,8 @@ def open_logged(sample: Any, *, epochs: bool) -> Any:
     }
     if isinstance(members.get("input"), list):
         members["input"] = [_open_message(message) for message in members["input"]]
-    if epochs:
-        members["id"] = f"{sample.get('id')}, epoch {sample.get('epoch')}"
+    if epochs and "id" in members:
+        members["id"] = f"{sample['id']}, epoch {sample.get('epoch')}"
     extras = {key: sample[key] for key in ("epoch", "scores", "limit") if sample.get(key)}
     opened = members | {"output": _find_answer(sample)} | extras
     check_text(opened)

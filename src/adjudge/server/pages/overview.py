@@ -17,6 +17,7 @@ from starlette.requests import Request
 from adjudge.formats.numbers import format_rate
 from adjudge.formats.times import get_now
 from adjudge.guards.approval.queue import QueueReader
+from adjudge.guards.monitor import Monitor
 from adjudge.ledger.columns import STATES
 from adjudge.server.api.approvals import MOST_CLOSED
 from adjudge.server.caller import AnyCaller, Caller
@@ -199,13 +200,20 @@ async def _find_alarms(state: ServerState, caller: Caller) -> list[Need]:
         Need(
             state=MONITOR_STATES[monitor.verdict],
             word=f"{monitor.gate}: {monitor.verdict}",
-            say=f"{monitor.bad:,} of {monitor.labels:,} audits should have been stopped.",
+            say=_explain_alarm(monitor),
             path="/monitors",
             link="See what to do",
         )
         for monitor in monitors
         if monitor.verdict not in ("quiet", "too few labels")
     ]
+
+
+def _explain_alarm(monitor: Monitor) -> str:
+    """Say what people found if that is the reason, else what to do."""
+    if monitor.verdict == "alarm":
+        return f"{monitor.bad:,} of {monitor.labels:,} audits should have been stopped."
+    return f"{monitor.advice[:1].upper()}{monitor.advice[1:]}."
 
 
 def _find_undecided(gates: Sequence[GateFigures]) -> list[Need]:
