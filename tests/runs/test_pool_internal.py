@@ -326,6 +326,8 @@ async def test_a_source_that_has_nothing_to_say_holds_up_no_end(state: str):
     async def units() -> AsyncGenerator[int, None]:
         yield 0
         yield 1
+        if state == "wound down":
+            asyncio.get_running_loop().call_soon(pool.wind_down)
         await silent.wait()
 
     async def work(unit: int, finish: Finish) -> None:
@@ -333,8 +335,6 @@ async def test_a_source_that_has_nothing_to_say_holds_up_no_end(state: str):
         finish(ValueError("broken") if unit and state != "wound down" else unit)
 
     pool, taken = Pool(units(), work, Fixed(4)), list[int]()
-    if state == "wound down":
-        asyncio.get_running_loop().call_later(0.002, pool.wind_down)
     async with asyncio.timeout(HANG):
         try:
             await take_all(pool, taken)

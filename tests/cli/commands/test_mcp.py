@@ -11,6 +11,7 @@ import pytest
 
 from kit import cli
 from kit.cli import ESCAPES, HIDDEN, Ran
+from kit.patience import HANG
 
 pytestmark = [pytest.mark.integration, pytest.mark.timed, pytest.mark.slow]
 
@@ -38,10 +39,10 @@ def run(folder: Path, *arguments: str) -> Ran:
 
 
 def start(folder: Path, *words: str) -> list[str]:
-    """The command of a server with these instructions and tools."""
+    """The command of a server with these instructions and tools, which may take as long to start as it likes."""
     path = folder / "server.py"
     path.write_text(SERVER, "utf-8")
-    return ["--", sys.executable, str(path), *words]
+    return ["--timeout", f"{HANG:g}", "--", sys.executable, str(path), *words]
 
 
 def test_a_server_is_pinned_and_checked(tmp_path: Path):

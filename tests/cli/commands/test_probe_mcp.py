@@ -20,7 +20,7 @@ from kit.cli import ESCAPES, HIDDEN, Ran
 from kit.house import TESTS
 from kit.judges import names
 from kit.mcp import serve_script
-from kit.patience import wait_for
+from kit.patience import HANG, wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.timed, pytest.mark.slow]
 
@@ -148,7 +148,7 @@ def test_a_tool_is_compared_with_its_baselines(transport: str, folder: Path):
 def test_a_server_that_ends_has_failed(transport: str, folder: Path):
     """The probes that are left have failed too, and the command says so as of any other tool."""
     write_probes(folder, same="14 days", ends="x", json={"days": 14})
-    options = ("--concurrency", "1", "--tool-timeout", "20", "--json")
+    options = ("--concurrency", "1", "--tool-timeout", f"{HANG:g}", "--json")
     ran = use(transport, folder, lambda url: probe(folder, *JUDGE, *options, server=url))
 
     assert ran.status == 1, ran.err
