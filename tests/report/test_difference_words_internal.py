@@ -41,3 +41,8 @@ def test_a_margin_that_covers_the_interval_is_what_decides():
 def test_a_limit_that_is_not_0_is_not_shown_as_0(low: float, words: str):
     """Else a difference that is shown would look like one that may be none."""
     assert describe(low, 0.03, None) == f"People would pass new {words} more often than old."
+
+
+def test_where_every_label_is_there_no_difference_is_none():
+    """Nothing is left that could tell."""
+    assert describe(0.0, 0.0, None) == "People would pass new exactly as often as old."

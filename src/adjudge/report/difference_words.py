@@ -31,6 +31,8 @@ def describe_systems(difference: SystemDifference, one: str, other: str, *, marg
     if enough:
         between = f"between {_describe_limit(rate.low)} and {_describe_limit(rate.high)}"
         return f"By people's labels {other} is {enough} than {one}: the difference is {between}."
+    if rate.low == rate.high == 0:
+        return f"People would pass {other} exactly as often as {one}."
     sentence = f"These labels cannot tell whether people would pass {other} more often than {one}: "
     sentence += f"the difference is between {_describe_limit(rate.low)} and {_describe_limit(rate.high)}"
     new_plan = ""
@@ -59,6 +61,8 @@ def describe_preference(difference: PreferenceDifference) -> str:
     rate = difference.rate
     if rate is None:
         return f"Which of the two people would prefer more often is not known: {difference.because}."
+    if rate.low == rate.high == 0:
+        return "People would prefer both equally often."
     if not rate.is_shown:
         limits = f"between {_describe_limit(rate.low)} and {_describe_limit(rate.high)} than for the first"
         sentence = "These labels cannot tell which of the two people would prefer more often: for the second it is "

@@ -108,6 +108,9 @@ def _show_strata(plan: LabelPlan, status: PlanStatus) -> Table:
 def _list_needed(plan: LabelPlan) -> Iterator[str]:
     needed = plan.needed
     labels = format_count(needed.planned, "label")
+    if needed.planned >= sum(stratum.size for stratum in plan.strata):
+        yield f"{labels}: every case of this run; for an interval from fewer, label in random order without a plan"
+        return
     yield f"about {labels}, if people agree with the judge as expected; the pilot will tell"
     yield f"about {needed.live:,} if you look after every label and stop when it is enough"
     yield f"about {needed.alone:,} without a judge"
@@ -143,7 +146,10 @@ def _list_next(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
         yield f"enough: within {plan.within * 100:g} points, whenever you stopped"
         if status.left:
             verb = "is" if status.left == 1 else "are"
-            yield f"{format_count(status.left, 'planned label')} {verb} missing for `adjudge agree {run}`"
+            yield (
+                f"{format_count(status.left, 'planned label')} {verb} missing for the interval of "
+                f"`adjudge agree {run}` and for a gate on the rate (--fail-under-corrected)"
+            )
         return
     yield from _describe_planned(status, run)
     more = "" if status.more is None else f"; about {status.more:,} more until you can stop at any time"

@@ -588,7 +588,8 @@ async def _check_asked_elsewhere(approvals: Approvals, approval_id: str) -> None
     if harness is not None:
         raise UsageError(
             f"{quote(harness)} asked for approval {approval_id} for an agent, which could run this command; approve it "
-            "on the page, or write command = true under [approvals] of the configuration that it was asked under"
+            "on the page (adjudge serve), or deny it here; command = true under [approvals] of the hook's "
+            "configuration permits it for requests that are made later"
         )
 
 

@@ -88,6 +88,6 @@ _NEXT = (
     "\nNext:",
     "  adjudge doctor                                 check that the judge can be reached, and its replies read",
     f"  pytest {_TEST} --judge-record    ask it, and record its replies for CI",
-    "  adjudge judge answer.txt                       judge a file by rubrics/answers.yaml",
-    f"  commit vendor/{_WHEEL}   the workflow installs adjudge from there",
+    "  adjudge judge FILE                             judge a file of yours by rubrics/answers.yaml",
+    f"  commit vendor/{_WHEEL}   the workflow installs adjudge from there, and says how to make it",
 )
