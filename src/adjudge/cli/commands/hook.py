@@ -205,6 +205,11 @@ def install(
     if write:
         write_settings(place, after, managed=managed)
         note(f"written to {place}")
+        if asks_server:
+            # The digest binds what the hook reads; the gates are those that the server has read.
+            note(
+                "if the gates changed, start adjudge serve again or send it SIGHUP: until then it goes by the old ones"
+            )
     else:
         note(f"nothing was written; --write writes {place}")
     _explain_place(name, path, managed=managed)

@@ -327,7 +327,8 @@ def list_unfinished(
             add_row(table, str(call.seq), at, tool, call.run_id, call.call_id or "", call.approval_id)
         show_drawing(table)
     else:
-        print_line("every approved call is known to have been made")
+        left_out = f" (those of the last {at_work:g} s are left out: --at-work)" if at_work else ""
+        print_line(f"every approved call is known to have been made{left_out}")
     return 1 if calls else 0
 
 
