@@ -243,12 +243,21 @@ server.run("stdio")
 """
 
 
+def find_pay(body: dict[str, Any]) -> tuple[str, str | None] | None:
+    """The bank's tool among those that a request offers, with its namespace."""
+    return next((offered for offered in list_offered(body["tools"]) if offered[0].endswith("pay")), None)
+
+
+def wait_for_bank(call_id: str) -> ScriptedStep:
+    """A step that waits if the bank's server has not started yet, for which Codex does not wait."""
+    return lambda body: [make_command("codex", "true" if find_pay(body) else "sleep 3", call_id)]
+
+
 def call_pay(harness: str, memo: str, call_id: str) -> ScriptedStep:
     """A call of the bank's tool, by the name under which the harness offers it."""
 
     def make_step(body: dict[str, Any]) -> Step:
-        names = [(name, space) for name, space in list_offered(body["tools"]) if name.endswith("pay")]
-        name, space = names[0] if names else ("mcp__bank__pay", None)
+        name, space = find_pay(body) or ("mcp__bank__pay", None)
         return [ScriptedCall(tool=name, arguments={"memo": memo}, call_id=call_id, namespace=space)]
 
     return make_step
@@ -263,15 +272,18 @@ def test_a_tool_of_an_mcp_server_is_checked(place: Workplace, on_rule: str):
     script.write_text(BANK, encoding="utf-8")
     place.add_mcp_server("bank", sys.executable, str(script), str(paid))
 
+    waits = [wait_for_bank(f"wait_{number}") for number in range(10)] if place.harness == "codex" else []
     results = place.run(
+        *waits,
         call_pay(place.harness, "rent", "toolu_1"),
         call_pay(place.harness, "forbidden", "toolu_2"),
         call_pay(place.harness, "food", "toolu_3"),
     )
 
     assert paid.read_text("utf-8").split() == ["rent", "food"]
-    assert "The call was not made" in results[1]
-    assert (count(place, "call.passed"), count(place, "call.ran"), count(place, "call.unchecked")) == (2, 2, 0)
+    made = len(waits) + 2
+    assert "The call was not made" in results[-2]
+    assert (count(place, "call.passed"), count(place, "call.ran"), count(place, "call.unchecked")) == (made, made, 0)
     assert count(place, "approval.requested") == (on_rule == "ask")
 
 
