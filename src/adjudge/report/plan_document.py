@@ -146,10 +146,8 @@ def _list_next(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
         yield f"enough: within {plan.within * 100:g} points, whenever you stopped"
         if status.left:
             verb = "is" if status.left == 1 else "are"
-            yield (
-                f"{format_count(status.left, 'planned label')} {verb} missing for the interval of "
-                f"`adjudge agree {run}` and for a gate on the rate (--fail-under-corrected)"
-            )
+            missing = f"{format_count(status.left, 'planned label')} {verb} missing"
+            yield f"{missing} for `adjudge agree {run}` and for a gate on the rate (--fail-under-corrected)"
         return
     yield from _describe_planned(status, run)
     more = "" if status.more is None else f"; about {status.more:,} more until you can stop at any time"
