@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -100,6 +101,19 @@ def test_usage_cost_and_time_are_read_where_they_are():
     assert (codex.cost, otel.cost) == (None, None)
     assert otel.usage is not None
     assert otel.usage.input_tokens == 175
+
+
+@pytest.mark.parametrize("models", ["first", "second"])
+def test_tokens_of_a_session_are_unknown_where_those_of_one_model_are(models: str, tmp_path: Path):
+    """In whatever order its models are listed."""
+    known, unknown = {"inputTokens": 5, "outputTokens": 5}, {"inputTokens": "many"}
+    usage = {"a": unknown, "b": known} if models == "first" else {"a": known, "b": unknown, "c": known}
+    path = tmp_path / "session.jsonl"
+    lines = [json.loads(line) for line in find_file("claude-session").read_text("utf-8").splitlines()]
+    lines = [line | ({"modelUsage": usage} if line.get("type") == "cost-state" else {}) for line in lines]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+
+    assert read_run(path).usage is None
 
 
 def test_what_a_source_does_not_record_is_unknown():

@@ -180,7 +180,7 @@ class _Attempt:
         return [*last, *failed, *(place for place in others if place not in is_failed)]
 
     def _render_head(self, run: _Run, limit: int) -> dict[str, Any]:
-        """Render what stands before the steps: outcome, problems, answer and files, cut to their share of the room."""
+        """Render the outcome, problems, answer and files of a run within their share of the room."""
         hidden = len(run.steps) - len(self.steps)
         share = self.room // 4 if limit < self.room else self.room
         head: dict[str, Any] = {"outcome": run.outcome, "complete": run.complete}

@@ -124,9 +124,9 @@ def _write_value(value: str) -> str:
 
 
 def repeat_options(**values: str | Path | None) -> str:
-    """Write the options that a command was given, so that another one that it proposes can be typed as it is.
+    """Write options and their values again, for a command that the program proposes to type next.
 
-    But for a database's password, which is read again from a screen or a log: ``***`` is in its place.
+    The password of a database is replaced by ``***``: others may read it on a screen or in a log.
     """
     texts = {name: _PASSWORD.sub(r"\1\2***", str(value)) for name, value in values.items() if value is not None}
     return "".join(f" --{name} {shlex.quote(text)}" for name, text in texts.items())

@@ -101,7 +101,7 @@ def _count_note(notes: MutableMapping[str, int], note: str) -> None:
 
 
 def _read_file(folder: Path, name: object) -> AgentRun:
-    """Read the transcript of a name below a folder. Raises ``UsageError`` for whatever goes wrong with it."""
+    """Read a transcript by its name below a folder. Raises ``UsageError`` if it cannot be read."""
     path = _find_file(folder, name)
     try:
         return read_run(path)

@@ -250,11 +250,8 @@ class _Progress:
 
     def _add_drawn(self, payload: Mapping[str, Any]) -> None:
         """Count an audit that was drawn, and keep it until it is closed; one that cannot be read is passed over."""
-        terms, ident, expires_at = (
-            _read_terms(payload),
-            payload.get("approval"),
-            read_zoned_time(payload.get("expires_at")),
-        )
+        terms, ident = _read_terms(payload), payload.get("approval")
+        expires_at = read_zoned_time(payload.get("expires_at"))
         if terms is None or not isinstance(ident, str) or expires_at is None:
             return
         self._count_drawn(terms)

@@ -67,7 +67,7 @@ class RanEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartEvent:
-    """``SessionStart``: a session that begins or goes on."""
+    """``SessionStart``: a session that starts or is resumed."""
 
     run_id: str
 

@@ -161,7 +161,7 @@ def _read_text(text: str) -> object:
 def _read_markup(text: str) -> object:
     """Read HTML, XML or Markdown as text, and add under ``shown`` what a reader sees of it where that differs.
 
-    Raises ``ValueError`` where it defines entities of its own, and as ``_read_text`` does.
+    Raises ``ValueError`` for text that declares entities (``<!ENTITY``), and where ``_read_text`` raises it.
     """
     content, renderings = _read_text(text), read_markup(text)
     if renderings == [text]:

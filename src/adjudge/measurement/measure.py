@@ -99,7 +99,7 @@ def _measure_join(
     options: MeasurementOptions,
     measured_on: Run | str | os.PathLike[str] | None,
 ) -> Measurement:
-    """Measure an open run, by the labels of its queue if none are given, and the run ``measured_on`` beside it."""
+    """Measure an open run, and the run ``measured_on`` for comparison; ``labels`` are by default those of its queue."""
     measurement = _compare_with_people(run, read_queue(run) if labels is None else tuple(labels), options)
     if measured_on is None:
         return measurement

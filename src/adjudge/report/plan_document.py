@@ -125,9 +125,7 @@ def _list_whole(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
             "judge as expected"
         )
     if status.pending:
-        first = flatten(", ".join(shorten_case_id(case.case) for case in status.pending[:3]), 120)
-        others = ", ..." if len(status.pending) > 3 else ""
-        yield f"label {format_count(len(status.pending), unit)} ({first}{others})"
+        yield f"label {format_count(len(status.pending), unit)} ({_name_first(status)})"
     elif plan.pairs:
         yield f"the {planned:,} planned labels are in: `adjudge agree {run}` says which side people prefer more often"
     else:
@@ -152,11 +150,15 @@ def _list_next(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
     yield from _describe_planned(status, run)
     more = "" if status.more is None else f"; about {status.more:,} more until you can stop at any time"
     if status.pending:
-        first = flatten(", ".join(shorten_case_id(case.case) for case in status.pending[:3]), 120)
-        others = ", ..." if len(status.pending) > 3 else ""
-        yield f"label {format_count(len(status.pending), 'case')} next ({first}{others}){more}"
+        yield f"label {format_count(len(status.pending), 'case')} next ({_name_first(status)}){more}"
     else:
         yield f"every drawn case is labelled{more}"
+
+
+def _name_first(status: PlanStatus) -> str:
+    """Name the first three cases that are still to be labelled, with dots if there are more."""
+    first = flatten(", ".join(shorten_case_id(case.case) for case in status.pending[:3]), 120)
+    return f"{first}, ..." if len(status.pending) > 3 else first
 
 
 def _describe_planned(status: PlanStatus, run: str) -> Iterator[str]:

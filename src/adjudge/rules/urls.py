@@ -226,7 +226,7 @@ def make_urls_check(
 def _find_all(text: str, allowed: AllowedAddresses, *, bare: bool) -> Hits:
     """Yield each refused address once, also those that only show when references of HTML are undone.
 
-    The place of such a one is the beginning of its line.
+    Such an address is placed at the beginning of its line.
     """
     seen: set[str] = set()
     for start, shown, reason in _find_everywhere(text, allowed, bare=bare):

@@ -298,7 +298,7 @@ class Suite:
     def _find_rubric(
         self, rubric: RubricSource | None, options: dict[str, Any], directory: Path, judge: Judge | JudgeChain | None
     ) -> Rubric | None:
-        """Find the rubric of a call: the one that is given, the judge's own, or the default of ``adjudge.toml``.
+        """Find the rubric of a call: its argument, else the default of the judge, else that of ``adjudge.toml``.
 
         Returns ``None`` if ``criteria`` or ``result_format`` take its place, or if there is none.
         """

@@ -199,7 +199,7 @@ def validate_reuse(
 
 
 def _validate(output: Any, schema: Any, history: ToolHistory | None, *, strict: bool) -> ReuseVerdict:
-    """Check an output as ``validate_reuse`` does, which makes a verdict of whatever is raised here."""
+    """Check an output for ``validate_reuse``, which turns an exception into an invalid verdict."""
     compiled = _find_compiled(schema)
     if compiled.error is not None:
         return ReuseVerdict(valid=False, schema_errors=(f"schema: {compiled.error}",))

@@ -518,7 +518,7 @@ def _print(report: Diagnosis) -> None:
 def _describe(seat: SeatDiagnosis) -> str:
     """Describe in one line how a seat did.
 
-    Verdicts are left out for a judge in code that answers by criteria of its own: none of them can be expected.
+    Verdicts are left out for a judge in code with its own criteria, because nobody knows which to expect of it.
     """
     if not seat.questions:
         return "cannot be asked" if seat.misused else "not asked"

@@ -797,16 +797,8 @@ def find_time(connection: Connection, approval: Approval, now: datetime) -> date
         return now if latest is None else max(now, datetime.fromisoformat(latest))
     moments = [(approval.seq, approval.expires_at), *[(vote.seq, vote.final_at) for vote in approval.pending_votes]]
     later = [(seq, moment) for seq, moment in moments if moment is not None and moment > now]
-    return max(
-        [
-            now,
-            *[
-                moment
-                for seq, moment in later
-                if has_passed(connection, behind=seq or NO_PLACE, at=format_time(moment))
-            ],
-        ]
-    )
+    passed = [at for seq, at in later if has_passed(connection, behind=seq or NO_PLACE, at=format_time(at))]
+    return max([now, *passed])
 
 
 def find_passed(connection: Connection, now: datetime) -> list[str]:

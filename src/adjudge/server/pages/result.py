@@ -162,7 +162,7 @@ def _describe_outcome(row: RecordedResult) -> str:
 
 
 def _make_sentence(row: RecordedResult, approval: ApprovalStep | None, result: JudgeResult | None) -> str:
-    """Write what the judge or the rules said, and what people did; never empty."""
+    """Write the outcome of the judge or the rules, and the decision of people; never empty."""
     judged = f"The judge {row.judge} said: {_describe_outcome(row)}." if row.outcome and row.judge else ""
     if row.decided_by == "rule":
         judged = f"{_name_rules(result)} No judge was asked."
