@@ -33,6 +33,9 @@ pytestmark = [pytest.mark.timed, pytest.mark.skipif(not hasattr(socket, "AF_UNIX
 
 BODY = b'{"tool": "Bash"}'
 
+DIGEST = "0" * 64
+"""Of a configuration that the server does not read."""
+
 Reply = Callable[[dict[str, str]], Iterator[bytes] | bytes]
 """What a server says to a request, by its headers."""
 
@@ -433,10 +436,10 @@ def test_an_event_is_not_sent_for_a_session_that_could_change_the_hook(
 ):
     """Its folder holds the configuration or the key, or is not told."""
     listener = start(write_reply)
-    server = make_server(folder)
+    server, config = make_server(folder), str(folder / "adjudge.toml")
 
     with pytest.raises(NotChecked):
-        answer_event(event, server, "claude", managed=False, seconds=HANG, config=str(folder / "adjudge.toml"))
+        answer_event(event, server, "claude", managed=False, seconds=HANG, config=config, digest=DIGEST)
     assert listener.requests == []
 
 
@@ -448,7 +451,8 @@ MADE = {"hook_event_name": "PostToolUse", "cwd": "/", "tool_name": "Read", "tool
 
 def answer_made(folder: Path, server: GuardServer, **changed: Any) -> dict[str, Any]:
     event = json.dumps(MADE | {"cwd": "/work"} | changed).encode()
-    return answer_event(event, server, "claude", managed=True, seconds=HANG, config=str(folder / "adjudge.toml"))
+    config = str(folder / "adjudge.toml")
+    return answer_event(event, server, "claude", managed=True, seconds=HANG, config=config, digest=DIGEST)
 
 
 @pytest.mark.parametrize("status", ["413 Content Too Large", "400 Bad Request", "422 Unprocessable", "503 Busy"])

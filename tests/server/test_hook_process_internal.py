@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -132,6 +133,37 @@ async def list_kinds(folder: Path, session: str) -> list[str]:
     run = f"key:{(folder / 'key').read_text('utf-8').split('_')[1]}/{session}"
     async with Ledger(f"sqlite:///{folder}/ledger.db") as ledger:
         return [entry.kind async for entry in ledger.query(run=run) if entry.kind.startswith("call.")]
+
+
+def test_a_rule_that_the_server_has_not_read_refuses_every_call(tmp_path: Path):
+    """An edit and ``install`` alone would leave the old rules in force: a call that the new one stops would be made.
+
+    What ran is recorded all the same, and after SIGHUP the new rules decide.
+    """
+    tmp_path.chmod(0o700)
+    file = tmp_path / "adjudge.toml"
+    file.write_text(CONFIG.format(folder=tmp_path), encoding="utf-8")
+    (tmp_path / "key").touch(mode=0o600)
+    (tmp_path / "key").write_text(make_key(tmp_path, "hook"), encoding="utf-8")
+    arguments = ["--for", "claude", "--config", str(file)]
+    with serve(tmp_path) as running:
+        assert call(find_command(tmp_path), make_event("wget x")).stdout == "{}"
+
+        file.write_text(file.read_text("utf-8").replace('"curl"', '"wget"'), encoding="utf-8")
+        command = find_command(tmp_path)
+        early = call(command, make_event("wget x"))
+        by_hand = run_command(tmp_path, "hook", "check", *arguments, input=make_event("ls"))
+        made = make_event("wget x", hook_event_name="PostToolUse", tool_response="done")
+        ran = call(find_command(tmp_path, "claude", "PostToolUse"), made)
+        running.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: call(command, make_event("ls")).returncode == 0)
+        after = call(command, make_event("wget x"))
+
+    for done in (early, by_hand):
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "the server has not read the configuration since it changed; send it SIGHUP" in done.stderr
+    assert (ran.returncode, ran.stdout) == (0, "{}")
+    assert json.loads(after.stdout)["hookSpecificOutput"]["permissionDecision"] == "deny"
 
 
 def test_the_command_for_people_asks_the_server_too(folder: Path, server: ServerProcess):

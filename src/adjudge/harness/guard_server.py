@@ -102,10 +102,17 @@ def _check_address(server: GuardServer) -> None:
         raise NotChecked('https needs certificate = "sha256:...", the SHA-256 of the server\'s certificate')
 
 
-def ask_server(server: GuardServer, path: str, body: bytes, *, seconds: float) -> Any:
+def name_config(path: str, digest: str) -> str:
+    """Name a configuration file and the SHA-256 of what it holds, as a hook does to a server, in letters of ASCII."""
+    place = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()
+    return f"{place} {digest}"
+
+
+def ask_server(server: GuardServer, path: str, body: bytes, *, seconds: float, config: str | None = None) -> Any:
     """Send a body to an address of the server, and return the object that it answers, within so many seconds.
 
-    Raises ``NotChecked`` for anything else.
+    ``config`` is the configuration of the hook, by ``name_config``: a server that has read another version of that very
+    file answers with an error. Raises ``NotChecked`` for anything but an answer.
     """
     end = time.monotonic() + seconds
     key = read_key(server.key)
@@ -120,6 +127,8 @@ def ask_server(server: GuardServer, path: str, body: bytes, *, seconds: float) -
         "Adjudge-Digest": digest,
         "Connection": "close",
     }
+    if config is not None:
+        fields["Adjudge-Hook-Config"] = config
     head = f"POST {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     try:
         connection = _connect(server, end)
@@ -343,6 +352,8 @@ def _read_head(head: bytes) -> dict[str, str]:
     if status_line is None:
         raise NotChecked("the answer is no HTTP")
     status = status_line[1]
+    if status == b"412":
+        raise NotChecked("the server has not read the configuration since it changed; send it SIGHUP or start it again")
     if status != b"200":
         raise NotChecked(f"the server answered {status.decode()}")
     headers: dict[str, str] = {}

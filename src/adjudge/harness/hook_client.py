@@ -15,7 +15,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from adjudge.harness.guard_server import GuardServer, NotChecked, ask_server, read_own_file, read_server_table
+from adjudge.harness.guard_server import (
+    GuardServer,
+    NotChecked,
+    ask_server,
+    name_config,
+    read_own_file,
+    read_server_table,
+)
 
 LARGEST_EVENT = 20_000_000
 """Bytes of an event that are read at most; a result of a tool can be long."""
@@ -43,9 +50,12 @@ def check_cwd(cwd: object, *paths: str) -> None:
 
 
 def answer_event(
-    raw: bytes, server: GuardServer, harness: str, *, managed: bool, seconds: float, config: str
+    raw: bytes, server: GuardServer, harness: str, *, managed: bool, seconds: float, config: str, digest: str
 ) -> dict[str, Any]:
-    """Return the server's answer to an event. Raises ``NotChecked``."""
+    """Return the server's answer to an event. Raises ``NotChecked``.
+
+    ``config`` is the path of the hook's configuration, and ``digest`` the SHA-256 of that file.
+    """
     try:
         event = json.loads(raw)
     except (ValueError, RecursionError):
@@ -55,11 +65,12 @@ def answer_event(
     if "tool_name" in event:
         check_cwd(event.get("cwd"), config, server.key)
     path, end = find_hook_path(harness, managed=managed), time.monotonic() + seconds
+    named = name_config(config, digest)
     shortened = leave_out_result(event)
     answer: dict[str, Any]
     if shortened is None or len(raw) <= LARGEST_SENT:
         try:
-            answer = ask_server(server, path, raw, seconds=seconds)
+            answer = ask_server(server, path, raw, seconds=seconds, config=named)
         except NotChecked:
             if shortened is None:
                 raise
@@ -68,7 +79,7 @@ def answer_event(
     # A server does not take every body: one may be too long for it, or nest too deeply. Without this, a tool could
     # return what the agent reads and what is on no record.
     path += f"{'&' if '?' in path else '?'}left_out=true"
-    answer = ask_server(server, path, shortened, seconds=end - time.monotonic())
+    answer = ask_server(server, path, shortened, seconds=end - time.monotonic(), config=named)
     return answer
 
 
@@ -135,7 +146,8 @@ def _answer_hook(words: list[str], events: Any) -> str:
     server = read_server_table(hook.get("server"))
     managed = "--managed" in options
     seconds = find_deadline(timeout)
-    answer = answer_event(raw, server, options["--for"], managed=managed, seconds=seconds, config=path)
+    digest = options["--digest"]
+    answer = answer_event(raw, server, options["--for"], managed=managed, seconds=seconds, config=path, digest=digest)
     return json.dumps(answer) + MARK
 
 

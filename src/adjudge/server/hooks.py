@@ -20,6 +20,7 @@ from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.gate import Gate
 from adjudge.harness.checking import CallGuard, HookGuard
 from adjudge.harness.events import Harness
+from adjudge.harness.guard_server import name_config
 from adjudge.ledger.ledger import Ledger
 from adjudge.server.problem import Problem
 
@@ -37,6 +38,8 @@ class ServerHooks:
         self.settings = settings
         self.digest = digest_config(config)
         """The digest of the configuration and of all that it names, as it was when it was read."""
+        self._path = config.path
+        self._config_name = name_config(str(config.path), config.digest or "")
         self._maker = maker
         self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[object, CallGuard]] = WeakKeyDictionary()
         self._check()
@@ -48,6 +51,20 @@ class ServerHooks:
     def find_hook(self, harness: Harness, *, is_local: bool) -> HookGuard:
         """Find the guard of a harness, whose files are read only where it is on this machine; raises as above."""
         return self._open_guard((harness, is_local), lambda: self._maker.make_hook(harness, bind_files=is_local))
+
+    def check_config(self, named: str | None) -> None:
+        """Compare the configuration of a hook on this machine with the one that was read here.
+
+        Raises ``Problem`` (412) where it is the same file and has changed since: without this, a rule that an operator
+        added and installed would judge nothing until the server read it. ``None``, and any other file, are accepted.
+        """
+        place, _, _ = self._config_name.partition(" ")
+        if named is not None and named.startswith(place) and named != self._config_name:
+            raise Problem(
+                412,
+                f"the server read {self._path} before it changed; send it SIGHUP, or start adjudge serve again",
+                code="hook",
+            )
 
     def _open_guard(self, name: object, make: Callable[[], T]) -> T:
         """Open the guard of a name in the running loop, once. Raises ``Problem`` (503) where it cannot be used."""

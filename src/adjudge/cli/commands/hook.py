@@ -136,8 +136,11 @@ def _ask_server(config: Any, raw: bytes, harness: Harness, *, managed: bool) -> 
     settings = read_hook_settings(config)
     assert settings.server is not None  # noqa: S101 - for the type checker
     seconds = find_deadline(settings.timeout)
+    place, digest = str(config.path), config.digest or ""
     try:
-        return answer_event(raw, settings.server, harness, managed=managed, seconds=seconds, config=str(config.path))
+        return answer_event(
+            raw, settings.server, harness, managed=managed, seconds=seconds, config=place, digest=digest
+        )
     except NotChecked as error:
         raise UsageError(str(error)) from None
 
@@ -206,10 +209,7 @@ def install(
         write_settings(place, after, managed=managed)
         note(f"written to {place}")
         if asks_server:
-            # The digest binds what the hook reads; the gates are those that the server has read.
-            note(
-                "if the gates changed, start adjudge serve again or send it SIGHUP: until then it goes by the old ones"
-            )
+            note(f"send SIGHUP to adjudge serve, or start it again: until it has read {path}, it refuses every call")
     else:
         note(f"nothing was written; --write writes {place}")
     _explain_place(name, path, managed=managed)

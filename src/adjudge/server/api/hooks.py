@@ -50,6 +50,11 @@ DIGEST = "adjudge-digest"
 
 CONFIGURATION = "adjudge-configuration"
 
+HOOK_CONFIG = "adjudge-hook-config"
+"""The header in which a hook names its own configuration: see ``name_config``."""
+
+UNREAD = "The hook's own configuration is one that this server has not read since it changed."
+
 LONGEST_NONCE = 100
 
 LONGEST_RUN = LONGEST_ID - len("key:54343b4accb3/")
@@ -197,7 +202,13 @@ async def reopen_run(body: ReopenBody, state: CurrentState, caller: Reopening) -
     return answer({"schema": "adjudge/run-reopened/1", "run": body.run_id, "by": caller.approver, "seq": seq})
 
 
-@router.post("/hooks/{harness}", response_model=dict[str, Any])
+@router.post(
+    "/hooks/{harness}",
+    response_model=dict[str, Any],
+    responses={
+        412: {"description": "The hook's own configuration is one that this server has not read since it changed."}
+    },
+)
 async def answer_hook(
     request: Request,
     harness: Harness,
@@ -213,9 +224,12 @@ async def answer_hook(
     ] = False,
 ) -> Response:
     """Answer an event of Claude Code or Codex, in the harness's own form."""
-    hook = _find_hooks(state).find_hook(harness, is_local=is_unix(request.scope))
+    is_local, hooks = is_unix(request.scope), _find_hooks(state)
+    hook = hooks.find_hook(harness, is_local=is_local)
     with explaining_usage():
         read = read_event_object(harness, event, owner=caller.identity)
+        if is_local and not isinstance(read, RanEvent):  # what ran is recorded, by whatever rules
+            hooks.check_config(request.headers.get(HOOK_CONFIG))
         if isinstance(read, RanEvent):
             read = replace(read, left_out=left_out)
         async with state.queue.enter(caller.identity):
