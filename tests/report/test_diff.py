@@ -95,6 +95,13 @@ def test_cases_are_told_with_what_changed_in_them(tmp_path: Path):
     assert comparison.transitions["passed", "undecided"] == 1
 
 
+def test_a_criterion_that_differs_in_its_last_digits_is_not_listed(tmp_path: Path):
+    """Sums of floats differ so; the case is listed for what else changed in it."""
+    comparison = compare(tmp_path, {"a": score(a=1.0, b=0.3)}, {"a": score(a=0.0, b=0.1 + 0.2)})
+
+    assert [(item.case, item.criteria) for item in comparison.listed] == [("a", (("a", 1.0, 0.0),))]
+
+
 def test_undecided_is_not_passed_and_has_no_score(tmp_path: Path):
     """A case that nobody could decide any more has regressed; means are of cases that have a score in both."""
     comparison = compare(tmp_path, [GOOD, GOOD, NONE], [GOOD, NONE, NONE])

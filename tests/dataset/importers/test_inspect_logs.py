@@ -125,6 +125,15 @@ def test_a_packed_log_gives_what_the_same_log_gives_as_json():
     assert sorted(path.name for path in Path().iterdir()) == ["log.eval", "log.json"]
 
 
+def test_samples_without_an_id_are_numbered_in_a_log_of_several_epochs_too():
+    """By their place in the file, as in a log of one: not all of an epoch by one id."""
+    samples = [sample(1), sample(1, epoch=2)]
+    for one in samples:
+        del one["id"]
+
+    assert len({case.id for case in import_inspect(write_json(*samples, *samples))}) == 4
+
+
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_sample_that_was_written_again_counts_once():
     """The last one, as Inspect has it after scores were edited."""

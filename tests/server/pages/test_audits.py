@@ -182,6 +182,23 @@ def test_the_overview_says_what_an_alarm_needs(server: RunningServer, ana: Any):
     assert "8 of 8 audits should have been stopped." in words
 
 
+def test_the_overview_says_what_to_do_where_nothing_bad_was_found(server: RunningServer, ana: Any):
+    """Another model answers: the audits so far have no bad one, and are not the reason."""
+
+    async def work(ledger: Ledger) -> None:
+        async with Approvals(ledger) as approvals:
+            for model in ("m-1", "m-2"):
+                gate = make_gate(ledger, approvals, Reporting(model)).replace(name="returns")
+                await gate.check("The content.")
+
+    server.change(work)
+    words = read_words(read(ana, "/"))
+
+    assert "returns: model changed" in words
+    assert re.search(r"Label [0-9,]+ more of what it lets through; 2 audits are open\.", words)
+    assert "0 of 0 audits" not in words
+
+
 def test_programs_find_and_answer_audits_over_http(server: RunningServer):
     """In the list of audits alone, and without anything of what the judge said."""
     ident = let_through(server, "Over HTTP.")
