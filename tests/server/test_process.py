@@ -240,6 +240,16 @@ def test_a_configuration_that_is_wrong_starts_no_server(line, folder, config, na
     assert all(name in ran.sentence for name in ("adjudge.toml", *names)), ran.sentence
 
 
+@pytest.mark.parametrize(("option", "value"), [("--port", "70000"), ("--uds", "hook.sock"), ("--uds-mode", "0777")])
+def test_an_option_that_is_wrong_is_named_as_it_was_typed(line, folder, option, value):
+    """And not the file, which is right."""
+    ran = line("serve", option, value)
+
+    assert ran.status == 2
+    assert f"{option} must be" in ran.sentence
+    assert "adjudge.toml" not in ran.sentence
+
+
 def test_a_server_needs_a_ledger(line, folder):
     """Keys and sessions are kept in its database, and decisions on its record."""
     (folder / "adjudge.toml").write_text("[gates.g]\nrules = ['json']\n", encoding="utf-8")

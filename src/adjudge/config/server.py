@@ -149,7 +149,7 @@ def read_server(
 ) -> ServerSettings:
     """Read the settings of the server; those of the command line count over those of the file.
 
-    Raises ``UsageError`` that names the file and the key.
+    Raises ``UsageError`` that names the file and the key, or the option.
     """
     where = f"{config.path}: [server]"
     table: dict[str, Any] = dict(config.server)
@@ -159,13 +159,14 @@ def read_server(
     arguments = {"host": host, "port": port, "uds": uds, "uds_mode": uds_mode}
     overrides: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
     # That of the file too where the command line names another: what is written wrong is said, used or not.
-    for number in (table.get("port", PORT), overrides.get("port", PORT)):
-        check_whole_number("port", number, least=0, most=65_535, where=where)
+    for written, place in ((table, where), (overrides, None)):
+        check_whole_number("port", written.get("port", PORT), least=0, most=65_535, where=place)
+        check_choice("uds_mode", written.get("uds_mode", "0600"), ("0600", "0660"), where=place)
+        socket = written.get("uds")
+        if socket is not None and not Path(socket).is_absolute():
+            raise UsageError(f"uds must be an absolute path, got {show(socket)}", argument="uds", where=place)
     settings = ServerSettings(**{**table, **overrides})
     _check_address(settings, where)
-    check_choice("uds_mode", settings.uds_mode, ("0600", "0660"), where=where)
-    if settings.uds is not None and not Path(settings.uds).is_absolute():
-        raise UsageError(f"uds must be an absolute path, got {show(settings.uds)}", argument="uds", where=where)
     judge = settings.judge
     if judge is not None and judge not in config.judges:
         names = ", ".join(config.judges) or "none"
