@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 
 from adjudge import Case
 from adjudge.report import Diff, diff
+from adjudge.report.diff_words import list_moved_criteria
 from adjudge.report.render import render_diff_markdown
 from adjudge.trust import compute_mcnemar
 from adjudge.trust.difference import FLIPS, KEPT, PairedTally
@@ -74,6 +75,14 @@ def test_many_sign_flips_are_drawn_and_very_many_are_normal():
 def test_a_clear_difference_is_never_impossible():
     """What was seen counts as one of the flips, so no p-value is 0 for want of draws."""
     assert tally([0.1] * 300).sum_up().p_value == 1 / (FLIPS + 1)
+
+
+def test_the_name_of_a_criterion_that_is_cut_ends_in_dots(tmp_path: Path):
+    """So that nobody takes the beginning for the name."""
+    (change,) = compare(tmp_path, [GOOD], [BAD]).listed
+    moved = list_moved_criteria(replace(change, criteria=(("mentions the customer's order number", 1.0, 0.0),)))
+
+    assert moved.startswith("mentions the customer's order … ")
 
 
 HOSTILE = f"@all |x| <b>&amp;</b> [l](http://h) ![i](h) `c` **b** {ESCAPES}\n# head"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from adjudge.formats.numbers import format_change, format_decimal
+from adjudge.formats.text import flatten
 from adjudge.report.run_diff import CaseDiff, Diff
 from adjudge.templates.figures import format_count
 
@@ -209,5 +210,5 @@ def name_cases(number: int) -> str:
 
 def list_moved_criteria(change: CaseDiff) -> str:
     """List the first three criteria whose score moved."""
-    moves = [f"{name[:30]} {format_moved(old, new)}" for name, old, new in change.criteria[:3]]
+    moves = [f"{flatten(name, 30)} {format_moved(old, new)}" for name, old, new in change.criteria[:3]]
     return ", ".join(moves) + (f" and {len(change.criteria) - 3} more" if len(change.criteria) > 3 else "")
