@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +12,7 @@ from typing import Annotated
 import pytest
 import typer
 
-from kit import command_lines, docs, house
+from kit import command_lines, docs, house, page_files
 from kit.example_model import ExampleModel, make_shell, serve_example
 
 pytestmark = pytest.mark.timed
@@ -25,31 +27,9 @@ def name_page(page: Path) -> str:
 
 
 PARSED = {
-    "docs/agent-runs.md": "needs transcripts of agents",
-    "docs/agree.md": "needs runs that people labelled; docs/test_measure_tutorial.py has such a run",
-    "docs/batch.md": "asks a provider's batches, which take up to a day",
-    "docs/calibrate.md": "needs a run that people labelled",
-    "docs/certificates.md": "needs a run that people labelled",
-    "docs/config.md": "judges files of the reader's by the models of a whole configuration",
-    "docs/decide-requests.md": "names requests by ids that differ each time",
-    "docs/gate.md": "names a request by an id that differs each time",
-    "docs/label.md": "asks for keys on a terminal",
-    "docs/local-server.md": "asks servers on fixed ports of this machine",
-    "docs/mcp.md": "needs servers of others",
     "docs/measure-a-judge.md": "runs in docs/test_measure_tutorial.py",
-    "docs/monitor.md": "needs a gate that people audited",
-    "docs/moving.md": "needs a log of Inspect",
-    "docs/privacy.md": "asks doctor's questions, to which the double knows no answers",
-    "docs/probes.md": "needs a tool of the reader's",
-    "docs/reply.md": "needs recorded replies in other styles",
     "docs/reproductions.md": "needs data that are not part of the repository",
-    "docs/retention.md": "needs stores with the texts of a customer",
     "docs/shadow.md": "runs in docs/test_shadow_tutorial.py",
-    "docs/server.md": "serves without end, and asks for passwords",
-    "docs/succeed.md": "needs a run that people labelled, and several providers",
-    "docs/token.md": "asks a server on a fixed port of this machine",
-    "docs/typescript.md": "runs in docs/test_typescript.py",
-    "docs/webhook.md": "serves without end",
 }
 """The pages of which blocks of shell could run, and why they are only read; all others run."""
 
@@ -63,20 +43,28 @@ def list_shell_pages() -> list[Path]:
     ]
 
 
-NEEDING_SHELL = ("docs/compare-prompts.md",)
-"""The pages whose Python reads what their shell wrote, so that it runs there alone."""
+NEEDING_SHELL = ("docs/agree.md", "docs/compare-prompts.md", "docs/label-two-systems.md")
+"""The pages whose Python reads what their shell wrote or what was prepared for it, so that it runs there alone."""
 
 
 @pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An empty working directory and no configuration from outside, so a page needs only what it shows."""
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """An empty working directory and no configuration from outside, so a page needs only what it shows.
+
+    Afterwards this process forgets the modules that were imported from there: other pages have some of the same names.
+    """
     for name in list(os.environ):
         if name.startswith("ADJUDGE_") or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield tmp_path
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 @pytest.fixture(name="model")
@@ -119,7 +107,10 @@ def test_shell_blocks_run(page: Path, bare: Path, model: ExampleModel):
     in_shell = sum(block.runs_in_shell for block in blocks)
 
     assert in_shell > 0
-    assert docs.run_page(blocks, bare, model.begin, make_shell(bare)) == in_shell + sum(block.runs for block in blocks)
+    prepare = page_files.PREPARED.get(name_page(page), page_files.prepare_nothing)
+    replacements = prepare(bare, model)
+    ran = docs.run_page(blocks, bare, model.begin, make_shell(bare), replacements)
+    assert ran == in_shell + sum(block.runs for block in blocks)
 
 
 @pytest.mark.parametrize("name", sorted(docs.SHOWN_WHOLE))
@@ -156,6 +147,24 @@ def test_an_output_is_shown_whole_on_the_pages_of_newcomers(shown: str, is_right
     else:
         with pytest.raises(AssertionError, match="README"):
             docs.check_output(block, printed)
+
+
+def test_a_section_that_needs_recorded_rows_says_where_they_come_from():
+    """Each section with ``--data DIR`` links to the table of their sources, or has it."""
+    sections = [
+        (name_page(page), section)
+        for page in PAGES
+        for section in re.split(r"(?m)^(?=## )", page.read_text("utf-8"))
+        if "--data DIR" in section
+    ]
+    unlinked = [
+        (name, section.splitlines()[0])
+        for name, section in sections
+        if "#where-the-rows-come-from)" not in section and not section.startswith("## Where the rows come from")
+    ]
+
+    assert len(sections) >= 10
+    assert unlinked == []
 
 
 def test_a_page_is_only_read_where_it_could_run():

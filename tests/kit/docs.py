@@ -39,6 +39,7 @@ PROGRAMS = frozenset(
         "cp",
         "diff",
         "echo",
+        "exit",
         "export",
         "false",
         "grep",
@@ -50,6 +51,7 @@ PROGRAMS = frozenset(
         "pytest",
         "python",
         "rm",
+        "set",
         "sort",
         "tail",
         "test",
@@ -165,12 +167,13 @@ def run_page(
     directory: Path,
     begin: Callable[[Block], object] = bool,
     shell: Mapping[str, str] | None = None,
+    replacements: Mapping[str, str] | None = None,
 ) -> int:
     """Execute a page's Python in order in one namespace and one event loop; the number of blocks executed.
 
     ``begin`` is called before each. With the environment of a shell its blocks of shell run too, where they can. Blocks
     with a title are first written into ``directory``, which must be the working directory. A block of example output
-    has to be what the block before it printed.
+    has to be what the block before it printed. What a block of shell names is replaced by what it is called here.
     """
     module = types.ModuleType("docs_page")
     sys.modules[module.__name__] = module  # dataclasses and pydantic look their module up by its name
@@ -189,11 +192,19 @@ def run_page(
                     compile_block(block)
                 elif block.runs_in_shell:
                     begin(block)
-                    printed = None if shell is None else run_shell(block, shell)
+                    printed = None if shell is None else run_shell(rename(block, replacements or {}), shell)
                     ran += shell is not None
     finally:
         del sys.modules[module.__name__]
     return ran
+
+
+def rename(block: Block, replacements: Mapping[str, str]) -> Block:
+    """The block with another text for each that the page cannot know: an id, an address of this machine."""
+    text = block.text
+    for shown, here in replacements.items():
+        text = text.replace(shown, here)
+    return replace(block, text=text)
 
 
 def run_python(block: Block, module: types.ModuleType, runner: asyncio.Runner) -> str:

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ class ExampleModel(Provider):
     score: float = 0.9
     reasoning: str = ""
     replies: dict[str, Any] = field(default_factory=dict)
+    opened: ExitStack = field(default_factory=ExitStack)
+    """The servers, variables and modules that a page needs, which end with the double."""
 
     def begin(self, block: Block) -> None:
         """Take the replies of the block that runs next."""
@@ -57,7 +59,7 @@ class ExampleModel(Provider):
 @contextmanager
 def serve_example() -> Iterator[ExampleModel]:
     """The double, for as long as the block lasts."""
-    with serve(ExampleModel()) as model:
+    with serve(ExampleModel()) as model, model.opened:
         yield model
 
 
