@@ -7,7 +7,8 @@
 One mock server on 127.0.0.1 is the judge of every library. It passes 128 rows, fails 18, and breaks on 54, nine times
 in each of six ways: a reply cut short, prose without a verdict, a refusal, an empty reply, JSON of another form,
 and one that a content filter took away. Each library runs in an environment of its own, with its defaults, by its own
-function or command for a whole evaluation where it has one; its own words and counts are printed. It asks nothing else.
+function or command for a whole evaluation where it has one; its version, its own words and counts are printed, below
+the date of the run. It asks nothing else.
 ``--tools`` names some of them; ``--venvs`` is where their environments are.
 """
 
@@ -24,6 +25,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -122,7 +124,14 @@ def judge_with_promptfoo(url: str) -> dict[str, Any]:
     done = subprocess.run(command, env=os.environ | quiet, capture_output=True, text=True, check=False)
     stats = json.loads(Path("out.json").read_text("utf-8"))["results"]["stats"]
     counts = {name: stats[name] for name in ("successes", "failures", "errors")}
-    return {"version": "0.121.20", "counts": counts, "status": done.returncode}
+    version = read_promptfoo_version(Path(os.environ["TOOL_HOME"]))
+    return {"version": version, "counts": counts, "status": done.returncode}
+
+
+def read_promptfoo_version(home: Path) -> str:
+    """Read which promptfoo an environment has."""
+    package = home / "node_modules" / "promptfoo" / "package.json"
+    return str(json.loads(package.read_text(encoding="utf-8"))["version"])
 
 
 def judge_with_inspect_ai(url: str) -> dict[str, Any]:
@@ -292,7 +301,8 @@ def main() -> None:
     if options.one:
         print(json.dumps(TOOLS[options.one](options.url)))
         return
-    print(json.dumps({"rows": ROWS} | Counter(plan_row(row) for row in range(ROWS))))
+    today = datetime.now(UTC).date().isoformat()
+    print(json.dumps({"date": today, "rows": ROWS} | Counter(plan_row(row) for row in range(ROWS))))
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     for name in options.tools:

@@ -76,7 +76,9 @@ def main() -> None:
         for row in rows
         for figure, bound in find_missed(row, options.draws).items()
     ]
-    figures = {"mean": min(row["coverage"] for row in every), "lowest": min(row["lowest"] for row in every)}
+    means = [row[figure] for row in every for figure in ("coverage", *SHARES[1:]) if figure in row]
+    lowest = [row[figure] for row in every for figure in row if figure.startswith("lowest")]
+    figures = {"mean": min(means), "lowest": min(lowest)}
     common.print_verdict("differences", figures | {"missed": missed}, met=not missed)
 
 
@@ -85,6 +87,7 @@ def find_missed(row: dict[str, Any], draws: int) -> dict[str, float]:
     asked = {"coverage": MEAN, "lowest": LEAST}
     if "times" in row:
         asked |= {"times": TIMES, "pairs": PAIRS}
+        asked |= {figure: bound for name in SHARES[1:] for figure, bound in ((name, MEAN), (f"lowest, {name}", LEAST))}
     if "shown" in row:
         asked |= {"pairs": PAIRS}
         asked |= {"worth": WORTH, "shown": SHOWN} if (row["judge"], row["labels"]) == (SYSTEM_JUDGES[0], 100) else {}
@@ -139,39 +142,67 @@ def measure_systems(rows: Sequence[dict[str, Any]], judge: str, labels: int, dra
 # ---------------------------------------------------------------- judges
 
 
+SHARES = ("agreement", "wrong passes", "wrong fails")
+"""The shares by which two judges are compared."""
+
+
 def measure_judges(rows: Sequence[dict[str, Any]], labels: int, draws: int) -> dict[str, Any]:
-    """Coverage of the difference of agreement over all pairs of judges, with half of the labels in each stratum."""
+    """Coverage of the differences of all three shares over all pairs of judges, with half of the labels in a stratum.
+
+    The widths are those of the agreement.
+    """
     rng = np.random.default_rng(SEED)
-    covered, widths, plain_widths, exact_widths = [], [], [], []
+    covered: dict[str, list[float]] = {name: [] for name in SHARES}
+    widths: dict[str, list[float]] = {"drawn": [], "at random": [], "exact": []}
     for one, other in combinations(rows[0]["judges"], 2):
-        right = [np.asarray([row["judges"][name] == row["human"] for row in rows]) for name in (one, other)]
-        change = right[1].astype(int) - right[0].astype(int)
+        changes = find_changes(rows, one, other)
         passed = np.asarray([row["judges"][one] for row in rows])
-        strata = [change[passed], change[~passed]]
-        truth, hits = float(change.mean()), []
+        strata = [np.flatnonzero(passed), np.flatnonzero(~passed)]
+        hits: dict[str, list[bool]] = {name: [] for name in SHARES}
         for _ in range(draws):
             drawn = [rng.choice(stratum, min(labels // 2, len(stratum)), replace=False) for stratum in strata]
-            counts = [count(stratum, some) for stratum, some in zip(strata, drawn, strict=True)]
-            _, low, high = find_stratified_difference(counts)
-            hits.append(low <= truth <= high)
-            widths.append(high - low)
-            alone = rng.choice(change, labels, replace=False)
-            counts = int((alone == 1).sum()), int((alone == -1).sum())
-            low, high = find_paired_difference(*counts, labels)
-            plain_widths.append(high - low)
+            for name, change in changes.items():
+                counts = [count(change[stratum], change[some]) for stratum, some in zip(strata, drawn, strict=True)]
+                _, low, high = find_stratified_difference(counts)
+                hits[name].append(low <= float(change.mean()) <= high)
+                if name == "agreement":
+                    widths["drawn"].append(high - low)
+            alone = rng.choice(changes["agreement"], labels, replace=False)
+            numbers = int((alone == 1).sum()), int((alone == -1).sum())
+            low, high = find_paired_difference(*numbers, labels)
+            widths["at random"].append(high - low)
             # Clopper's and Pearson's limits of both shares, each at half the error (Bonferroni).
-            exact_widths.append(sum(high - low for low, high in (find_exact(number, labels) for number in counts)))
-        covered.append(np.mean(hits))
+            widths["exact"].append(sum(high - low for low, high in (find_exact(number, labels) for number in numbers)))
+        for name in SHARES:
+            covered[name].append(float(np.mean(hits[name])))
+    means = {name: float(np.mean(numbers)) for name, numbers in widths.items()}
     return {
         "labels": labels,
-        "pairs": len(covered),
-        "coverage": float(np.mean(covered)),
-        "lowest": float(min(covered)),
-        "width": float(np.mean(widths)),
-        "at random": float(np.mean(plain_widths)),
-        "exact": float(np.mean(exact_widths)),
-        "times": float(np.mean(exact_widths) / np.mean(plain_widths)),
+        "pairs": len(covered["agreement"]),
+        "coverage": float(np.mean(covered["agreement"])),
+        "lowest": min(covered["agreement"]),
+        **{
+            figure: value
+            for name in SHARES[1:]
+            for figure, value in ((name, float(np.mean(covered[name]))), (f"lowest, {name}", min(covered[name])))
+        },
+        "width": means["drawn"],
+        "at random": means["at random"],
+        "exact": means["exact"],
+        "times": means["exact"] / means["at random"],
     }
+
+
+def find_changes(rows: Sequence[dict[str, Any]], one: str, other: str) -> dict[str, Array]:
+    """For each share how much more each answer counts for the second judge than for the first: -1, 0 or 1."""
+    people = np.asarray([row["human"] for row in rows], dtype=bool)
+    before, after = [np.asarray([row["judges"][name] for row in rows], dtype=bool) for name in (one, other)]
+    pairs = {
+        "agreement": (before == people, after == people),
+        "wrong passes": (before & ~people, after & ~people),
+        "wrong fails": (~before & people, ~after & people),
+    }
+    return {name: second.astype(int) - first.astype(int) for name, (first, second) in pairs.items()}
 
 
 @cache
@@ -237,7 +268,10 @@ def measure_sides(compared: Sequence[tuple[Array, Array]], labels: int, draws: i
 # ---------------------------------------------------------------- for the page
 
 SYSTEM_HEAD = ["judge", "labels", "pairs", "coverage", "lowest", "worth", "better one shown"]
-JUDGE_HEAD = ["labels", "pairs", "coverage", "lowest", "width", "width at random", "exact", "times as wide"]
+JUDGE_HEAD = [
+    *("labels", "pairs", "agreement", "lowest", "wrong passes", "lowest", "wrong fails", "lowest"),
+    *("width", "width at random", "exact", "times as wide"),
+]
 SIDE_HEAD = ["labels", "judges", "coverage", "lowest", "worth", "worth of the best"]
 
 
@@ -265,18 +299,21 @@ that are 1.5 times as wide.
 nice -n 10 .venv/bin/python research/differences.py --data DIR --write
 ```
 
+`DIR` holds the recorded verdicts and labels: [where they come from](reproductions.md#where-the-rows-come-from).
+
 | judge | labelled questions | pairs | coverage | lowest pair | worth | shown |
 |---|---|---|---|---|---|---|
 {systems}
 
 The recorded file has eight exam takers, which are 28 pairs.
 
-Two judges of the same answers: agreement with people, half of the labels in each stratum by the first judge's verdict.
-Beside the width is that of as many labels of random answers, without strata; then that of the exact limits of both
-shares, each at half the error, for the same random answers, and how many times as wide it is.
+Two judges of the same answers: coverage of the differences of agreement with people, of wrong passes and of wrong
+fails, each with its lowest pair, half of the labels in each stratum by the first judge's verdict. The widths are those
+of the agreement. Beside the width is that of as many labels of random answers, without strata; then that of the exact
+limits of both shares, each at half the error, for the same random answers, and how many times as wide it is.
 
-| labels | pairs | coverage | lowest pair | width | at random | exact | times as wide |
-|---|---|---|---|---|---|---|---|
+| labels | pairs | agreement | lowest | wrong passes | lowest | wrong fails | lowest | width | random | exact | times |
+|---|---|---|---|---|---|---|---|---|---|---|---|
 {judges}
 
 The two sides of LLMBar's pairs, compared in both orders by three judges with two prompts each: how much more often

@@ -370,6 +370,8 @@ promised. *By sight* is the same for the lowest threshold at which the labels th
 nice -n 10 .venv/bin/python research/thresholds.py --data DIR --write
 ```
 
+`DIR` holds the recorded verdicts, scores and labels: [where they come from](reproductions.md#where-the-rows-come-from).
+
 | judge | promise | labels | possible | released | refused | broken | by sight |
 |---|---|---|---|---|---|---|---|
 {alone}

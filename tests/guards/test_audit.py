@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from adjudge import Approvals, Decision, Gate, Ledger, UsageError
+from adjudge import Approvals, Budget, Decision, Gate, Judge, Ledger, UsageError
 from adjudge.guards import Audit, Monitor, Webhook, read_monitor, reset_monitor, verify_webhook
+from adjudge.judges import with_layers
 from kit.audited import EVERY, Reporting, answer, label, make_gate, start_answering, use
 from kit.gates import GOOD
 from kit.judges import complaint, names
 from kit.ledgers import STORES, find, open_store, verify
+from kit.runs import Words
 from kit.webhooks import KEY, Receiver, serve
 
 pytestmark = pytest.mark.timed
@@ -473,6 +475,27 @@ def test_a_case_that_was_planted_is_in_no_figure_but_those_made_for_it(url: str)
     kinds = {entry.kind for entry in find(url)}
     assert kinds == {"genesis", "audit.planted", "audit.requested", "audit.closed", "approval.voted"}
     assert verify(url).valid
+
+
+def test_a_case_that_was_planted_costs_nothing(file: str):
+    """The judge is not asked, and a budget stays as it is; what goes through in earnest is paid for."""
+    model, budget = Words(), Budget(1.0)
+    prices = {model.name: {"input": 1.0, "output": 1.0}}
+    judge = with_layers(Judge(model, max_output_tokens=100), budget=budget, prices=prices)
+    spent: list[tuple[int, float, float]] = []
+
+    async def work(gate: Gate, approvals: Approvals) -> None:
+        for number in range(3):
+            await gate.plant(f"good, but made up {number}", by="ana", reason="do people look?")
+        await answer(approvals, [False, True, False])
+        spent.append((len(model.requests), budget.spent, budget.held))
+        assert await gate.check("good in earnest")
+
+    use(file, work, judge)
+
+    assert spent == [(0, 0.0, 0.0)]
+    assert len(model.requests) == 1
+    assert budget.spent > 0
 
 
 def test_a_case_is_planted_with_a_name_and_a_reason(file: str):

@@ -110,12 +110,35 @@ def low(share: float) -> CertifiedShare:
     return CertifiedShare(value=0.9, low=share, high=0.99, of=100, level=0.95)
 
 
+def with_prompt(certificate: Certificate, digest: str) -> Certificate:
+    """The certificate of a judge that was asked in other words."""
+    return replace(certificate, judge=replace(certificate.judge, prompt=digest))
+
+
 CASES: dict[str, tuple[Callable[[], Any], dict[str, Any], str, str]] = {
     "another judge": (
         lambda: make_certificate_of(Judge(Reported(name="other"))),
         {},
         "unqualified",
         "of another judge: the judge differs",
+    ),
+    "another temperature": (
+        lambda: make_certificate_of(Judge(Reported(), temperature=1.0)),
+        {},
+        "unqualified",
+        "of another judge: the judge differs",
+    ),
+    "another reader": (
+        lambda: make_certificate_of(Judge(Reported(), reader="Rating: [[7]]")),
+        {},
+        "unqualified",
+        "of another judge: the judge",
+    ),
+    "another prompt": (
+        lambda: with_prompt(make_certificate_of(JUDGE), "0" * 64),
+        {},
+        "unqualified",
+        "of another judge: the prompt differs",
     ),
     "another rubric": (
         lambda: make_certificate_of(JUDGE, rubric={**GOOD, "passing_threshold": 0.9}),

@@ -305,9 +305,15 @@ def test_labels_without_digests_are_random_on_the_word_of_the_user_alone(place: 
         document = line("agree", folder, *arguments, "--json").document
         firsts = [line(command, folder, *arguments).out.splitlines()[0] for command in ("agree", "report")]
 
+        shown = " ".join(line("agree", folder, *arguments).out.split())
+
         assert (document["sampling"], document["unbound"]) == ("random", number)
         for first in firsts:
             assert first.startswith(f"{number} of {len(labels)} labelled cases are bound to no content") == bool(number)
+        # Nobody could look whether it is so: only the user says it.
+        for text in (shown, " ".join(document["rate"]["assumptions"])):
+            assert "You said that the labelled cases were drawn at random from this run" in text
+            assert "The labelled cases were drawn" not in text
 
 
 def test_sizes_of_strata_that_labels_state_are_called_stated(tmp_path: Path, line: Line):
@@ -396,6 +402,78 @@ def test_a_file_that_was_changed_alone_is_found_out(tmp_path: Path, line: Line, 
     assert ran.status == 2 or ran.document["sampling"] == "unknown"
 
 
+def keep_as_it_is(folder: Path) -> Path:
+    """The folder of the run."""
+    return folder
+
+
+def copy_elsewhere(folder: Path) -> Path:
+    """The same folder under another name, in another place."""
+    return shutil.copytree(folder, folder.parent / "elsewhere" / "copied")
+
+
+def write_anew(folder: Path) -> Path:
+    """The same values in files that another tool wrote, with its own line ends and order of members."""
+    for name in ("plan.json", "run.json"):
+        document = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(dict(reversed(document.items())), indent=7))
+    return folder
+
+
+def judge_by_another(folder: Path) -> Path:
+    """Another judge's run of the same contents, to which the labels were taken."""
+    other = judge(folder.parent / "tuesday", make_cases(), is_short)
+    with open_label_queue(other) as queue:
+        queue.import_labels(read(folder))
+    return other
+
+
+def turn_labels_round(folder: Path) -> Path:
+    """The same labels, the last first."""
+    other = shutil.copytree(folder, folder.parent / "turned", ignore=shutil.ignore_patterns("labels.sqlite*"))
+    with open_label_queue(other) as queue:
+        queue.import_labels(read(folder)[::-1])
+    return other
+
+
+def redraw(folder: Path) -> Path:
+    """A run whose plan was thrown away and drawn anew before anybody labelled a case."""
+    other = judge(folder.parent / "redrawn", make_cases())
+    with open_run(other) as opened:
+        first = write_plan(make_plan(opened, within=0.05, seed=8), other)
+    before = json.loads(first.read_text())["id"]
+    first.unlink()
+    label(other, "plan")
+    assert json.loads(first.read_text())["id"] != before
+    return other
+
+
+@pytest.mark.slow_table
+@pytest.mark.parametrize(
+    "change_nothing", [keep_as_it_is, copy_elsewhere, write_anew, judge_by_another, turn_labels_round, redraw]
+)
+def test_what_changes_no_content_and_no_draw_leaves_a_plan_valid(
+    tmp_path: Path, line: Line, change_nothing: Callable[[Path], Path]
+):
+    """``plan`` goes on, and ``agree`` and the gate give the rate: the three agree here too."""
+    folder = judge(tmp_path / "run", make_cases())
+    label(folder, "plan")
+    honest = line("agree", str(folder), "--json").document
+    changed = change_nothing(folder)
+    has_plan = (changed / "plan.json").exists()
+    plan = line("plan", str(changed)) if has_plan else None
+    document = line("agree", str(changed), "--json").document
+    gate = line("report", str(changed), "--fail-under-corrected", "0.5")
+
+    assert has_plan == (change_nothing is not judge_by_another)
+    assert plan is None or plan.status == 0
+    assert gate.status == 0
+    assert document["sampling"] == "plan"
+    assert (document["other_contents"], document["other_draws"], document["unbound"]) == (0, 0, 0)
+    assert document["rate"]["labels"] == honest["rate"]["labels"]
+    assert document["rate"]["low"] < 0.75 < document["rate"]["high"]
+
+
 def test_a_plan_with_more_drawn_cases_than_a_stratum_has_is_called_damaged(tmp_path: Path, line: Line):
     """By every command, with what to do; and nobody says that its labels are too many."""
     folder = judge(tmp_path / "run", make_cases())
@@ -434,6 +512,8 @@ def test_a_run_that_grew_while_it_was_labelled_says_how_many_were_drawn_before(t
     assert before == 0
     assert (document["sampling"], document["other_draws"]) == ("unknown", 70)
     assert "70 labelled cases" in gate.out.splitlines()[0]
+    for words in (("agree", str(folder), "--markdown"), ("report", str(folder), "--markdown", "-")):
+        assert "70 labelled cases" in line(*words).out.splitlines()[1]
     assert gate.status == 3
 
 

@@ -275,6 +275,7 @@ def test_per_case_raters_share_each_case(folder):
     assert len({(label.case, label.rater) for label in labels}) == 12
 
 
+@pytest.mark.timed
 def test_a_case_is_free_again_when_its_time_is_over(folder):
     """A rater who went home keeps nobody; what they say later counts all the same."""
     with open_label_queue(folder, seed=1) as queue:
@@ -497,6 +498,18 @@ def test_the_plan_gives_order_and_design(folder):
     assert seen == ["case-4", "case-1"]
     assert labels[1].design == LabelDesign(plan="p1", stratum="passed", p=0.2)
     assert (progress.total, progress.complete) == (2, 2)
+
+
+def test_what_the_plan_did_not_draw_is_no_progress(folder):
+    """Labels of other cases are kept, and do not make more cases done than there are to do."""
+    plan(folder, {"case": "case-4", "stratum": "failed", "p": 0.5})
+    with open_label_queue(folder) as queue:
+        for case in ("case-0", "case-1", "case-4"):
+            queue.record("ann", case, True)
+        progress = queue.progress("ann")
+
+        assert (progress.total, progress.complete, progress.mine) == (1, 1, 1)
+        assert len(list(queue.labels())) == 3
 
 
 @pytest.fixture

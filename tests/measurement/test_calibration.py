@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +101,51 @@ def test_a_policy_names_what_it_was_measured_on(run: Run):
     assert (policy.run, policy.contents_digest) == (run.id, contents.digest)
     assert policy.measured_from <= policy.measured_to <= policy.at
     assert policy.promise == WRONG_PASS
+
+
+def test_a_policy_says_first_which_contents_and_dates_it_speaks_of(run: Run, policy_file: Path):
+    """As a certificate does: what is carried elsewhere says nothing there."""
+    policy = read_release_policy(policy_file)
+    members = json.loads(policy_file.read_text())
+    day = policy.measured_from.date()
+
+    assert list(members)[:2] == ["schema", "statement"]
+    assert members["statement"] == policy.statement
+    assert f"speaks of the 300 contents with the digest {policy.contents_digest} as " in policy.statement
+    assert f"{policy.judge} judged them on {day}, and of no other contents, judge or time." in policy.statement
+
+
+def test_a_policy_names_every_day_on_which_its_contents_were_judged(run: Run):
+    """From the first to the last."""
+    policy = get_policy(calibrate_all(run))
+    longer = replace(policy, measured_from=policy.measured_to - timedelta(days=2))
+    first, last = (policy.measured_to - timedelta(days=2)).date(), policy.measured_to.date()
+
+    assert f"judged them from {first} to {last}" in longer.statement
+
+
+def test_a_policy_whose_sentence_was_changed_is_refused(policy_file: Path):
+    """People read the sentence, and programs the figures: both have to say the same."""
+    members = json.loads(policy_file.read_text())
+    members["statement"] = members["statement"].replace("300 contents", "all contents")
+    policy_file.write_text(json.dumps(members))
+
+    with pytest.raises(UsageError, match=r"policy\.json is no release policy: .*first sentence"):
+        read_release_policy(policy_file)
+
+
+def test_a_policy_without_the_sentence_is_the_same_policy(policy_file: Path):
+    """Earlier files have none; the digest by which a certificate names a policy is of its figures."""
+    import rfc8785
+
+    policy = read_release_policy(policy_file)
+    members = json.loads(policy_file.read_text())
+    del members["statement"]
+    policy_file.write_text(json.dumps(members))
+    earlier = read_release_policy(policy_file)
+
+    assert earlier == policy
+    assert earlier.digest == policy.digest == sha256(rfc8785.dumps(members)).hexdigest()
 
 
 def test_a_policy_releases_passes_with_its_score_and_nothing_else(run: Run):
@@ -348,6 +396,33 @@ def test_a_measurement_goes_on_as_before_after_a_calibration(run: Run):
     after = make_measurement(run, labels=labels, labels_are_random=True)
 
     assert before.limit == after.limit
+
+
+@pytest.mark.parametrize(("confidence", "threshold"), [(0.8, 0.8), (0.99, 0.8), (0.9999999, None)])
+def test_the_confidence_is_that_of_the_tests_and_of_the_policy(run: Run, confidence: float, threshold: float | None):
+    """The first look has 61 % of what may go wrong; a promise that is to be kept more often takes more labels."""
+    labels = [*say(range(CASES))]
+    calibration = calibrate(run, WRONG_PASS, labels=labels, confidence=confidence)
+
+    assert calibration.confidence == confidence
+    assert calibration.level == pytest.approx(1 - (1 - confidence) * 6 / math.pi**2)
+    if threshold is None:
+        assert (calibration.outcome, calibration.policy) == ("cannot tell", None)
+        return
+    policy = get_policy(calibration)
+    assert (policy.confidence, policy.level) == (confidence, calibration.level)
+    assert policy.threshold == pytest.approx(threshold)
+    assert policy.p_value <= 1 - policy.level
+
+
+@pytest.mark.parametrize("confidence", [0.4, 1, 1.5, -1, float("nan"), "0.95"])
+def test_a_confidence_that_is_none_is_refused(run: Run, confidence: Any):
+    """A promise is kept more often than not, and never surely; nothing is looked at."""
+    with pytest.raises(UsageError) as caught:
+        calibrate(run, WRONG_PASS, labels=say(range(CASES)), confidence=confidence)
+
+    assert caught.value.argument == "confidence"
+    assert load_looks(run.folder) == ()
 
 
 # ---------------------------------------------------------------- the file

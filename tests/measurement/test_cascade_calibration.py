@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from adjudge.dataset import Label
 from adjudge.labels import load_looks
 from adjudge.measurement import CascadeCalibration, calibrate_cascade
 from adjudge.runs import Run
+from adjudge.trust import find_paired_difference
 from kit.reports import keep_run, make_item, make_manifest_of, make_result
 
 CASES = 300
@@ -95,15 +97,50 @@ def test_an_unsettled_case_is_lost_where_the_judges_differ(runs: tuple[Run, Run]
 
 
 def test_the_cheap_judge_alone_may_be_better(runs: tuple[Run, Run]):
-    """It agrees with people at least as often, and costs less."""
-    calibration = calibrate_cascade(runs[1], runs[0], LOST, labels=say())
+    """The labels show that it agrees with people more often, and it costs no more."""
+    dearer = calibrate_cascade(runs[1], runs[0], LOST, labels=say())
+    worse = keep(runs[0].folder.parent / "worse", lambda place: place % 3 == 0, 0.01)
+    cheap = calibrate_cascade(runs[0], worse, LOST, labels=say())
 
-    assert calibration.advice != "cheap alone"  # it costs more than the other
-    same = calibrate_cascade(
-        runs[0], keep(runs[0].folder.parent / "other", lambda place: place % 4 == 0, 0.01), LOST, labels=say()
-    )
-    assert same.right[0] > same.right[1]
-    assert same.advice == "cheap alone"
+    assert dearer.difference[0] > 0
+    assert dearer.advice != "cheap alone"  # it costs more than the other
+    assert cheap.difference[0] > 0
+    assert cheap.advice == "cheap alone"
+
+
+def test_a_few_labels_more_on_which_the_cheap_judge_is_right_do_not_show_that_it_is_better(tmp_path: Path):
+    """The interval holds 0, so what the cascade loses decides: here nothing, whatever the confidence."""
+    cheap = keep(tmp_path / "cheap", is_unsure, 0.001)
+    calibration = calibrate((cheap, keep(tmp_path / "strong", lambda place: place % 5 == 0 or place % 100 == 7, 0.01)))
+
+    assert calibration.right == (240, 237)
+    assert calibration.difference[0] < 0
+    assert (calibration.advice, calibration.threshold) == ("cascade", pytest.approx(0.5))
+
+
+@pytest.mark.parametrize("right", [0, 2], ids=["a tie", "two more"])
+def test_a_judge_that_did_no_worse_on_few_labels_is_not_called_better(tmp_path: Path, right: int):
+    """Thirty labels cannot tell, and about how many would is what it says."""
+    cheap = keep(tmp_path / "cheap", lambda place: place % 15 == 0, 0.001)
+    strong = keep(tmp_path / "strong", lambda place: place % 15 == 4 or place in range(20, 20 + right), 0.01)
+    calibration = calibrate_cascade(cheap, strong, LOST, labels=say(range(30)), labels_are_random=True)
+
+    assert calibration.right == (28, 28 - right)
+    assert calibration.difference[0] < 0
+    assert (calibration.outcome, calibration.advice) == ("cannot tell", "more labels")
+    assert calibration.needed is not None
+
+
+def test_the_interval_of_the_two_judges_is_at_the_confidence_of_the_look(runs: tuple[Run, Run]):
+    """Whoever labels until the cheap judge looks better needs more than whoever looks once."""
+    first = calibrate(runs)
+    second = calibrate_cascade(*runs, "lost<=0.06", labels=say())
+
+    # The strong judge alone is wrong about six cases, and the cheap one alone about sixty.
+    for look, calibration in enumerate((first, second), 1):
+        level = 1 - 0.05 * 6 / (math.pi * look) ** 2
+        assert calibration.look == look
+        assert calibration.difference == pytest.approx(find_paired_difference(6, 60, CASES, level=level))
 
 
 def test_a_cascade_does_not_pay_where_the_cheap_judge_errs_everywhere(tmp_path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -27,6 +28,7 @@ from adjudge.measurement import (
     make_certificate,
     write_release_policy,
 )
+from adjudge.testing import make_scripted_reply
 from kit.certificates import (
     LABELLED,
     Reported,
@@ -112,6 +114,28 @@ def test_repeats_say_how_many_cases_flip(tmp_path: Path):
 
     assert certificate.flips is not None
     assert (certificate.flips.flipped, certificate.flips.of) == (0, 30)
+
+
+class Wavering(Reported):
+    """A model that takes back what it said of every fifth text, when it is asked about it again."""
+
+    async def complete(self, request: Any, /) -> Any:
+        earlier = sum(request.user == other.user for other in self.requests)
+        reply = await super().complete(request)
+        number = int(re.findall(r"(?:good|bad) text (\d+)", request.user)[-1])
+        if earlier == 0 or number % 5:
+            return reply
+        taken_back = {"criteria": [{"reasoning": "r", "score": 0.0 if "good" in request.user else 1.0}]}
+        return replace(make_scripted_reply(taken_back, request, self.name), model=self.reports)
+
+
+def test_a_verdict_that_changes_when_the_case_is_judged_again_is_a_flip(tmp_path: Path):
+    """Each case counts once, and those alone whose verdicts differ."""
+    judge = Judge(Wavering(), token=False)
+    certificate = make_certificate(make_labelled_run(tmp_path / "run", judge, cases=30, labelled=20, repeat=2))
+
+    assert certificate.flips is not None
+    assert (certificate.flips.flipped, certificate.flips.of) == (6, 30)
 
 
 def test_limits_for_one_look_need_a_finished_plan(tmp_path: Path):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from statistics import NormalDist
 
 import pytest
 
@@ -12,9 +15,17 @@ pytest.importorskip("scipy", reason="measuring needs the extra trust")
 
 from adjudge import Case, Judge, UsageError, run
 from adjudge.dataset import Label
-from adjudge.labels import load_looks, make_paired_plans, make_plan, open_label_queue, write_plan
+from adjudge.labels import (
+    find_plan_status,
+    load_looks,
+    make_paired_plans,
+    make_plan,
+    open_label_queue,
+    write_plan,
+)
 from adjudge.measurement import compare_judges, compare_systems, record_difference_look
 from adjudge.runs import Run
+from adjudge.trust import PairedCounts, find_stratified_difference
 from kit import cli
 from kit.cli import Line
 from kit.differences import (
@@ -174,14 +185,64 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, systems: tuple[Run, 
 # ---------------------------------------------------------------- judges
 
 
+def count_change(counts: Callable[[bool, bool], bool], place: int) -> int:
+    """By how much a case counts more for the careful judge than for the careless one, from truth and verdict alone."""
+    good = place % 3 > 0
+    before, after = [counts(good, good != (place % every == 0)) for every in (5, 20)]
+    return after - before
+
+
+COUNTED: Mapping[str, Callable[[bool, bool], bool]] = {
+    "agreement": lambda good, passed: good == passed,
+    "wrong_passes": lambda good, passed: passed and not good,
+    "wrong_fails": lambda good, passed: good and not passed,
+}
+"""The cases that are counted by each share, from the truth and a judge's verdict."""
+
+
+def find_every_look_level(labels: int) -> float:
+    """The level of limits that hold at every look: Robbins' normal mixture, narrowest at 100 labels, for 95 %."""
+    square = -2 * math.log(0.05)
+    spread = labels * (square + math.log(square + 1)) / 100
+    return 2 * NormalDist().cdf(math.sqrt((1 + 1 / spread) * (square + math.log1p(spread)))) - 1
+
+
+def add_strata(counts: Iterable[PairedCounts]) -> tuple[float, float, float]:
+    """MOVER by hand: Bonett's and Price's limits of each stratum, narrower by its labelled share, weighed by size."""
+    value = below = above = 0.0
+    for stratum in counts:
+        weight, number = stratum.size / QUESTIONS, stratum.of + 2
+        won, missed = (stratum.gained + 1) / number, (stratum.lost + 1) / number
+        reach = 1.959964 * math.sqrt((won + missed - (won - missed) ** 2) / number)
+        middle, rest = (stratum.gained - stratum.lost) / stratum.of, 1 - stratum.of / stratum.size
+        value += weight * middle
+        below += rest * (weight * (middle - (won - missed) + reach)) ** 2
+        above += rest * (weight * (won - missed + reach - middle)) ** 2
+    return value, value - math.sqrt(below), value + math.sqrt(above)
+
+
 def test_judges_of_the_same_answers_are_compared_by_what_they_get_right(tmp_path: Path):
     """Labels of the contents count for both, and the interval is over the strata of the plan that drew them."""
     before, after = make_judges(tmp_path)
-    write_plan(make_plan(before, within=0.1, seed=3), before.folder)
+    plan = make_plan(before, within=0.1, seed=3)
+    write_plan(plan, before.folder)
     label_planned(before)
+    with open_label_queue(before) as queue:
+        assert find_plan_status(plan, tuple(queue.labels())).complete
     difference = compare_judges(before, after)
 
-    assert difference.limit is None or difference.limit == "one look"
+    assert difference.limit == "one look"
+    assert len(plan.strata) == 2
+    assert difference.agreement.of == len(plan.order) < QUESTIONS
+    for name, counts in COUNTED.items():
+        strata = []
+        for stratum in plan.strata:
+            drawn = [case.case for case in plan.order if case.stratum == stratum.name]
+            changes = [count_change(counts, int(case.removeprefix("q-"))) for case in drawn]
+            number = {"of": len(drawn), "gained": changes.count(1), "lost": changes.count(-1)}
+            strata.append(PairedCounts(size=stratum.size, **number))
+        share = getattr(difference, name)
+        assert (share.value, share.low, share.high) == pytest.approx(add_strata(strata), abs=1e-6)
     counted = compare_judges(before, after, labels=label_cases(before, range(QUESTIONS)))
     assert counted.limit == "count"
     assert counted.agreement.value == pytest.approx((24 - 6) / QUESTIONS)
@@ -194,16 +255,23 @@ def test_judges_of_the_same_answers_are_compared_by_what_they_get_right(tmp_path
 def test_judges_are_compared_by_labels_in_random_order_of_either_run(tmp_path: Path):
     """Whoever labels without a plan draws at random too; the contents are the same, so it is no matter of which run."""
     before, after = make_judges(tmp_path)
+    labelled = []
     with open_label_queue(after) as queue:
         for _ in range(50):
             task = queue.next("ann")
             assert task is not None
             queue.record("ann", task.case, is_good(str(task.content)))
+            labelled.append(int(task.case.removeprefix("q-")))
     difference = compare_judges(before, after)
 
     assert (difference.agreement.of, difference.limit) == (50, "every look")
-    assert difference.agreement.low is not None
-    assert difference.wrong_passes.value is not None
+    level = find_every_look_level(50)
+    for name, counts in COUNTED.items():
+        changes = [count_change(counts, place) for place in labelled]
+        number = {"of": 50, "gained": changes.count(1), "lost": changes.count(-1)}
+        limits = find_stratified_difference([PairedCounts(size=QUESTIONS, **number)], level=level)
+        share = getattr(difference, name)
+        assert (share.value, share.low, share.high) == pytest.approx(limits)
 
 
 def test_judges_by_labels_that_somebody_chose_are_counted_and_no_more(tmp_path: Path):
@@ -216,7 +284,12 @@ def test_judges_by_labels_that_somebody_chose_are_counted_and_no_more(tmp_path: 
     assert claimed.limit == "every look"
     assert claimed.agreement.low is not None
     assert claimed.agreement.more is not None
-    assert claimed.agreement.low <= 0 < claimed.agreement.more <= QUESTIONS - 40
+    assert claimed.agreement.high is not None
+    assert claimed.agreement.value is not None
+    assert claimed.agreement.low <= 0 <= claimed.agreement.high
+    reach = (claimed.agreement.high - claimed.agreement.low) / 2
+    needed = math.ceil(40 * (reach / claimed.agreement.value) ** 2)
+    assert claimed.agreement.more == min(needed, QUESTIONS) - 40 > 0
 
 
 # ---------------------------------------------------------------- on the command line
@@ -270,6 +343,36 @@ def test_an_unfinished_run_is_not_known_to_be_worse(line: Line, systems: tuple[R
     assert "b is interrupted" in line("report", "b", "--against", "a").out
 
 
+def test_where_the_labels_cannot_tell_the_price_of_further_labels_is_said(line: Line, systems: tuple[Run, Run]):
+    """After the one look they take the wider limits; those hold at every look; and nobody can label more than all."""
+    line("plan", "a", "--against", "b", "--within", "20", "--seed", "7")
+    label_planned(systems[0])
+    label_planned(systems[1], decide=lambda content: is_good(content) and int(content.split()[-1]) % 3 > 0)
+    once = line("diff", "a", "b", "--fail-if-worse")
+    with open_label_queue(systems[0]) as queue:
+        case = load_order(systems[0])[0].case
+        queue.adjudicate("cyd", case, int(case.removeprefix("q-")) % 4 >= 2)
+    again = line("diff", "a", "b", "--fail-if-worse")
+
+    assert (once.status, again.status) == (3, 3)
+    assert "with further labels, the wider limits for every look decide" in once.err
+    assert "label more and look again: these limits hold however often you look" in again.err
+
+
+def test_where_every_answer_is_labelled_nobody_is_told_to_label_more(line: Line, systems: tuple[Run, Run]):
+    """What keeps the labels from telling are the answers that nobody could tell."""
+    for one in systems:
+        with open_label_queue(one) as queue:
+            while (task := queue.next("ann")) is not None:
+                is_open = one is systems[1] and int(str(task.content).split()[-1]) % 4 == 2
+                queue.record("ann", task.case, "cannot_tell" if is_open else is_good(str(task.content)))
+    ran = line("diff", "b", "a", "--fail-if-worse")
+
+    assert ran.status == 3
+    assert "every answer is labelled: settle those that nobody could tell" in ran.err
+    assert "label more" not in ran.err
+
+
 def test_a_second_plan_for_the_pair_is_refused(line: Line, systems: tuple[Run, Run]):
     """The plan that is there is followed; another width needs another plan, and a plan of one run is in the way."""
     line("plan", "a", "--against", "b", "--seed", "7")
@@ -291,6 +394,8 @@ def test_a_plan_that_cannot_tell_leads_to_a_larger_one(line: Line, systems: tupl
     half = line("plan", "a", "--against", "b")
     label_planned(systems[1], decide=lambda content: is_good(content) and int(content.split()[-1]) % 3 > 0)
     unclear = line("diff", "a", "b")
+    stopped = line("diff", "a", "b", "--fail-if-worse")
+    let_pass = line("diff", "a", "b", "--fail-if-worse", "--pass-if-unclear")
     done = line("plan", "a", "--against", "b")
     more = int(re.search(r"about (\d+) more", unclear.out)[1])  # type: ignore[index]
     for name in "ab":
@@ -300,6 +405,10 @@ def test_a_plan_that_cannot_tell_leads_to_a_larger_one(line: Line, systems: tupl
     assert "adjudge label a" not in half.out
     assert re.search(r"adjudge label b +\(\d+ left\)", half.out)
     assert "These labels cannot tell" in unclear.out
+    assert (unclear.status, stopped.status, let_pass.status) == (0, 3, 0)
+    for gated in (stopped, let_pass):
+        assert "These labels cannot tell" in gated.out
+        assert "the labels cannot tell whether RUN2 is worse" in gated.err
     assert "in a new plan: delete plan.json of both runs" in " ".join(unclear.out.split())
     assert re.search(r"both answers of \d+ of 120 cases are labelled", done.out)
     assert "adjudge label" not in done.out

@@ -92,6 +92,35 @@ class Counted(Words):
         return replace(await super().complete(request), usage=Usage(input_tokens=100, output_tokens=10))
 
 
+class CountedByPlace(Words):
+    """A model that uses more tokens for the second case of each group, or for every other group."""
+
+    def __init__(self, name: str, *, by_group: bool) -> None:
+        super().__init__(name)
+        self.by_group = by_group
+
+    async def complete(self, request: Request, /) -> Reply:
+        place = int(str(request.case).rpartition("-")[2])
+        tokens = 100 + 50 * ((place // 2 if self.by_group else place) % 2)
+        return replace(await super().complete(request), usage=Usage(input_tokens=tokens, output_tokens=10))
+
+
+@pytest.mark.parametrize("by_group", [False, True])
+def test_what_groups_cost_has_an_interval_unless_all_cost_the_same(tmp_path, by_group: bool):
+    """Equal means of groups say nothing of other groups, and an interval without width would."""
+    cases = [replace(case, group=f"g{place // 2}") for place, case in enumerate(make_cases(60))]
+    old = judge(tmp_path, "old", [], cases)
+    model = CountedByPlace("new", by_group=by_group)
+    prices = {"new": {"input": 1.0, "output": 5.0}}
+    new = run(cases, Judge(model), criteria=CRITERIA, out=tmp_path / "new", prices=prices).finish_sync()
+    [candidate] = make_succession(old, [new]).candidates
+
+    assert candidate.cost_usd[1] == pytest.approx(175e-6)
+    assert (candidate.cost_interval is None) == (not by_group)
+    if candidate.cost_interval is not None:
+        assert candidate.cost_interval[0] < 175e-6 < candidate.cost_interval[1]
+
+
 @pytest.mark.slow
 def test_an_unknown_cost_does_not_put_a_candidate_first(tmp_path):
     """Of two that agree as often, the one whose cost is known comes first: unknown is not free."""
@@ -250,7 +279,7 @@ def test_the_command_asks_the_candidates_and_ends_with_who_may_follow(tmp_path, 
     assert ran.document["schema"] == "adjudge/succession/1"
     assert len(ran.document["successors"]) == 1
     assert [item["standing"] for item in ran.document["candidates"]] == ["may follow", "may not follow"]
-    [folder] = (tmp_path / "next" / "successors").iterdir()
+    [folder] = (tmp_path / "next" / "candidates").iterdir()
     assert sum(open_run(folder).counts.values()) == 900
     assert shown.status == 1
     assert "may not follow" in shown.out

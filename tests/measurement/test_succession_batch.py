@@ -65,7 +65,7 @@ def ask(*candidates: str, check: str = "0", more: tuple[str, ...] = ()) -> tuple
 
 def find_runs() -> list[Path]:
     """The folders of the candidates' runs."""
-    return sorted(Path("old/successors").iterdir())
+    return sorted(Path("old/candidates").iterdir())
 
 
 def without_folders(ran: Ran) -> dict[str, Any]:
@@ -160,7 +160,8 @@ def test_an_interrupt_of_candidates_that_are_asked_live_keeps_what_was_answered(
         process = cli.start(tmp_path, *words)
         assert provider.asked.wait(HANG)
         process.send_signal(signal.SIGINT)
-        time.sleep(0.3)
+        assert process.stderr is not None
+        assert any(b"interrupt again" in row for row in iter(process.stderr.readline, b""))
         process.send_signal(signal.SIGINT)  # nothing is answered here, so that nothing is worth the seconds
         left = cli.finish(process)
         assert (left.status, "--resume" in left.err) == (130, True), left.err
@@ -180,7 +181,7 @@ def test_a_candidate_without_batches_is_refused_before_anything_is_paid(
     refused = line(*ask(f"{server.base}#small", "mistral:ministral-8b-2512"))
 
     assert (refused.status, server.seen) == (2, [])
-    assert names(refused.sentence, "mistral:ministral-8b-2512", "successors")
+    assert names(refused.sentence, "mistral:ministral-8b-2512", "candidates")
 
 
 def test_a_name_that_is_wrong_costs_nothing_of_the_candidates_before_it(line: Line, server: BatchServer):

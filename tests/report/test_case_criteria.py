@@ -111,7 +111,7 @@ def test_a_diff_does_not_call_other_criteria_a_regression():
     comparison = diff(before, after)
 
     assert (comparison.cases, comparison.criteria_changed, comparison.content_changed) == (2, 1, 0)
-    assert (comparison.regressions, comparison.improvements, comparison.unmatched_passes) == (0, 0, 1)
+    assert (comparison.lost, comparison.gained, comparison.unmatched_passes) == (0, 0, 1)
     assert comparison.to_dict()["criteria_changed"] == 1
 
 

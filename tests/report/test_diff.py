@@ -48,7 +48,7 @@ def test_a_run_does_not_differ_from_itself(tmp_path_factory: pytest.TempPathFact
     folder = make_run(tmp_path_factory.mktemp("runs") / "run", lines)
     comparison = diff(folder, folder)
 
-    assert (comparison.cases, comparison.changed, comparison.listed, comparison.regressions) == (len(lines), 0, (), 0)
+    assert (comparison.cases, comparison.changed, comparison.listed, comparison.lost) == (len(lines), 0, (), 0)
     assert (comparison.p_value, comparison.score.p_value, comparison.score.delta or 0.0) == (None, None, 0.0)
     assert (comparison.only_before, comparison.only_after, comparison.content_changed) == (0, 0, 0)
 
@@ -59,13 +59,13 @@ def test_a_run_does_not_differ_from_itself(tmp_path_factory: pytest.TempPathFact
 def test_what_one_way_is_worse_is_better_the_other(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[Line, Line]]
 ):
-    """The other way round, regressions are improvements, differences have the other sign, chances are the same."""
+    """The other way round, what was lost is gained, differences have the other sign, chances are the same."""
     folder = tmp_path_factory.mktemp("runs")
     before = make_run(folder / "before", [one for one, _ in pairs])
     after = make_run(folder / "after", [other for _, other in pairs])
     there, back = diff(before, after), diff(after, before)
 
-    assert (there.regressions, there.improvements) == (back.improvements, back.regressions)
+    assert (there.lost, there.gained) == (back.gained, back.lost)
     assert there.transitions == {(new, old): number for (old, new), number in back.transitions.items()}
     assert (there.p_value, there.changed) == (back.p_value, back.changed)
     for one, other in [
@@ -90,8 +90,8 @@ def test_cases_are_told_with_what_changed_in_them(tmp_path: Path):
     assert comparison.listed[0].criteria == (("a", 1.0, 0.0),)
     assert (comparison.listed[0].score_before, comparison.listed[0].score_after) == (0.8, 0.3)
     assert comparison.listed[1].detail.startswith("unparseable: ")
-    assert [item.regressed for item in comparison.listed] == [True, True, False]
-    assert (comparison.regressions, comparison.improvements, comparison.cases) == (2, 1, 4)
+    assert [item.lost for item in comparison.listed] == [True, True, False]
+    assert (comparison.lost, comparison.gained, comparison.cases) == (2, 1, 4)
     assert comparison.transitions["passed", "undecided"] == 1
 
 
@@ -103,10 +103,10 @@ def test_a_criterion_that_differs_in_its_last_digits_is_not_listed(tmp_path: Pat
 
 
 def test_undecided_is_not_passed_and_has_no_score(tmp_path: Path):
-    """A case that nobody could decide any more has regressed; means are of cases that have a score in both."""
+    """A case that nobody could decide any more has lost its pass; means are of cases that have a score in both."""
     comparison = compare(tmp_path, [GOOD, GOOD, NONE], [GOOD, NONE, NONE])
 
-    assert (comparison.regressions, comparison.score.cases, comparison.score.delta) == (1, 1, 0.0)
+    assert (comparison.lost, comparison.score.cases, comparison.score.delta) == (1, 1, 0.0)
     assert comparison.criteria["a"].cases == 1
     assert comparison.p_value == 1.0
 
@@ -258,7 +258,7 @@ def test_as_plain_data(tmp_path: Path):
     """One document with everything a program asks for."""
     document = compare(tmp_path, [GOOD, GOOD], [GOOD, BAD]).to_dict()
 
-    assert (document["schema"], document["regressions"], document["improvements"], document["p_value"]) == (
+    assert (document["schema"], document["lost"], document["gained"], document["p_value"]) == (
         "adjudge/diff/1",
         1,
         0,

@@ -106,8 +106,9 @@ def test_what_was_compared_decides_the_words_and_the_gate(line: Line, kind: str,
     lost = 0 if answers == "one removed" else 1
     assert (document["lost"], document["gained"]) == (lost, 1)
     is_answer = compared == "answers" and kind != "pairs"
-    assert (document["regressions"], document["improvements"]) == ((lost, 1) if is_answer else (None, None))
     is_worse = is_answer and changed
+    assert (document["regressions"], document["improvements"]) == ((lost, 1) if is_worse else (None, None))
+    assert [case["case"] for case in document["listed"] if case["regressed"]] == (["c"] if is_worse else [])
     for text in texts:
         assert (f"{lost} regressed, 1 improved" in text) == is_worse
         assert bool(FORBIDDEN.search(text)) == is_worse

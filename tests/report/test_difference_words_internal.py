@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from adjudge.report.difference_words import describe_systems
+from adjudge.measurement import ShareDifference
+from adjudge.report.difference_words import describe_judges, describe_systems
 from adjudge.trust.rate_difference import RateDifference
 
 
@@ -46,3 +47,23 @@ def test_a_limit_that_is_not_0_is_not_shown_as_0(low: float, words: str):
 def test_where_every_label_is_there_no_difference_is_none():
     """Nothing is left that could tell."""
     assert describe(0.0, 0.0, None) == "People would pass new exactly as often as old."
+
+
+@pytest.mark.parametrize(
+    ("more", "ends"),
+    [
+        (37, "than for old; about 37 more labelled cases would."),
+        (1200, "than for old; about 1,200 more labelled cases would."),
+        (1, "than for old; about 1 more labelled case would."),
+        (None, "than for old."),
+    ],
+)
+def test_labels_that_cannot_tell_two_judges_apart_say_how_many_would(more: int | None, ends: str):
+    """Unless no number of labels would."""
+    share = ShareDifference(before=40, after=42, of=50, value=0.04, low=-0.031, high=0.11, more=more)
+    sentence = describe_judges(SimpleNamespace(agreement=share, because=""), "old", "new")  # type: ignore[arg-type]
+
+    assert sentence == (
+        "These labels cannot tell which judge agrees with people more often: for new it is between 3.1 points less and "
+        f"11.0 points more {ends}"
+    )

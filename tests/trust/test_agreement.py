@@ -257,6 +257,20 @@ def test_a_few_values_have_no_bootstrap_interval():
         find_bootstrap_interval([1.0, 2.0] * 10, level=95)
 
 
+@pytest.mark.parametrize("value", [0.0, 0.1, -3.0, 1e-9, 1e12])
+def test_equal_values_have_no_bootstrap_interval(value: float):
+    """Nor have groups with equal means: every resample has that mean, and no width would claim certainty."""
+    for values, groups in (
+        ([value] * 1000, None),
+        ([value] * 300, [place % 20 for place in range(300)]),
+        ([value * factor for factor in (1, 3)] * 20, [place // 2 for place in range(40)]),
+    ):
+        with pytest.raises(UsageError, match="add values that differ"):
+            find_bootstrap_interval(values, groups=groups)
+    low, high = find_bootstrap_interval([value] * 999 + [value + 0.5 * (abs(value) or 1)])
+    assert low < high
+
+
 def test_weights_count_a_near_miss_as_a_part():
     """One step away is better than two, more so with squares; the order is that of the numbers."""
     near, far = make_confusion([1, 2, 3, 2], [1, 2, 3, 3]), make_confusion([1, 2, 3, 1], [1, 2, 3, 3])

@@ -433,6 +433,47 @@ def test_no_interval_has_zero_width_except_a_census(judge: tuple[float, float], 
             )
 
 
+@pytest.mark.matrix
+@pytest.mark.parametrize("judge", JUDGES)
+@pytest.mark.parametrize("good", [0.0, 0.02, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("size", [1, 3, 8])
+def test_no_interval_of_strata_or_groups_has_zero_width_except_a_census(
+    judge: tuple[float, float], good: float, size: int
+):
+    """Nor where one stratum is counted and another is not, or where all answers of each group are alike."""
+    import numpy as np
+
+    chance = np.random.default_rng(int(100 * good) + JUDGES.index(judge))
+    given = 0
+    for cases, labels, others in itertools.product((60, 400), (40, 60, 400), ((1, 1), (30, 12), (30, 29), (30, 30))):
+        if labels > cases:
+            continue
+        first = draw_run(chance, cases=cases, labels=labels, good=good, sens=judge[0], spec=judge[1])
+        second = draw_run(chance, cases=others[0], labels=others[1], good=good, sens=judge[0], spec=judge[1])
+        strata = [
+            dataclasses.replace(heap, stratum=name) for name, part in (("a", first), ("b", second)) for heap in part
+        ]
+        truths = [
+            (place, truth) for place, heap in enumerate(first) for truth in [True] * heap.good + [False] * heap.bad
+        ]
+        groups = count_pairs([(f"q{at // size}", place, truth) for at, (place, truth) in enumerate(truths)])
+        for heaps, drawn, is_counted in (
+            (strata, None, labels == cases and others[0] == others[1]),
+            (first, groups, labels == cases),
+        ):
+            for target in ("run", "system"):
+                answer = make_internal_rate(heaps, groups=drawn, target=target)
+                if isinstance(answer, CorrectedRate):
+                    given += 1
+                    assert (answer.low == answer.high) == (is_counted and target == "run"), (
+                        heaps,
+                        size,
+                        target,
+                        answer,
+                    )
+    assert given >= 40
+
+
 def read_recorded() -> list[dict[str, Any]]:
     """Counts of random labels of a run, with the rates that were given for them before any other design went."""
     path = TESTS / "data" / "corrected_rates.jsonl"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -61,6 +62,24 @@ def test_a_judge_that_is_right_brings_what_it_knows_of_the_other_questions():
     assert difference.value == pytest.approx(np.mean(people))
     assert difference.weight == pytest.approx(1)
     assert difference.worth > 400
+
+
+def test_a_judge_that_is_often_right_is_used_by_the_covariance_over_its_variance():
+    """Between the ends the weight is that of PPI++, and value and limits are those of the weighed residuals."""
+    people, judged = make_population(2000, 0.8, seed=7)
+    labels = 80
+    difference = make_rate_difference(judged, settle({place: people[place] for place in range(labels)}))
+
+    truth, seen = np.asarray(people[:labels]), np.asarray(judged[:labels])
+    weight = np.cov(truth, seen)[0, 1] / np.var(seen, ddof=1)
+    residuals = truth - weight * seen
+    value = weight * np.mean(judged) + np.mean(residuals)
+    variance = (np.sum((residuals - np.mean(residuals)) ** 2) + 2) / (labels + 1)
+    reach = stats.t.ppf(0.975, labels - 1) * np.sqrt(variance / labels * (1 - labels / 2000))
+    assert 0 < weight < 1
+    assert difference.weight == pytest.approx(weight)
+    assert difference.value == pytest.approx(value)
+    assert difference.interval == pytest.approx((value - reach, value + reach))
 
 
 def test_a_judge_that_is_always_wrong_is_not_used():
@@ -151,6 +170,24 @@ def test_one_stratum_is_bonetts_and_prices_interval():
 
     assert value == pytest.approx(0.09)
     assert (low, high) == pytest.approx(find_paired_difference(12, 3, 100), abs=1e-6)
+
+
+def test_the_limits_of_two_strata_are_added_up_by_mover():
+    """Each side by itself: the distance of a stratum's limit from its own value, squared, weighed and added."""
+    strata = [PairedCounts(size=900, of=60, gained=9, lost=3), PairedCounts(size=300, of=100, gained=2, lost=12)]
+    value, low, high = find_stratified_difference(strata)
+
+    # Bonett and Price: 6 / 62 -+ 1.959964 sqrt((14 / 62 - (6 / 62)^2) / 62), and
+    # -10 / 102 -+ 1.959964 sqrt((16 / 102 - (10 / 102)^2) / 102).
+    limits = [(-0.01903, 0.21258), (-0.17251, -0.02357)]
+    assert [find_paired_difference(9, 3, 60), find_paired_difference(2, 12, 100)] == [
+        pytest.approx(pair, abs=1e-5) for pair in limits
+    ]
+    # 0.75 * 0.1 - 0.25 * 0.1, and the parts that are labelled, 1 / 15 and 1 / 3, have no width.
+    assert value == pytest.approx(0.05)
+    below = math.sqrt(14 / 15 * (0.75 * (0.1 + 0.01903)) ** 2 + 2 / 3 * (0.25 * (-0.1 + 0.17251)) ** 2)
+    above = math.sqrt(14 / 15 * (0.75 * (0.21258 - 0.1)) ** 2 + 2 / 3 * (0.25 * (-0.02357 + 0.1)) ** 2)
+    assert (low, high) == pytest.approx((0.05 - below, 0.05 + above), abs=1e-5)
 
 
 @pytest.mark.slow

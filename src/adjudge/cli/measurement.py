@@ -154,12 +154,12 @@ def make_request(
 
 
 def print_labels(measurement: Measurement | None) -> None:
-    """Print which labels do not count, or are no random sample: the first line of what is printed."""
+    """Print what a reader must know before any figure, such as which labels do not count: the first lines."""
     from adjudge.report.document import Paragraph
-    from adjudge.report.measurement_words import describe_labels
+    from adjudge.report.measurement_words import list_warnings
 
-    if measurement is not None and (words := describe_labels(measurement)):
-        print_blocks([Paragraph(text=words)])
+    if measurement is not None:
+        print_blocks([Paragraph(text=text) for text in list_warnings([measurement])])
 
 
 def print_short(measurement: Measurement | None) -> None:
@@ -172,7 +172,7 @@ def print_short(measurement: Measurement | None) -> None:
     figures = describe_figures(measurement)
     print_blocks(
         [
-            Lead(criterion=measurement.criterion, sentence=figures, warnings=measurement.warnings),
+            Lead(criterion=measurement.criterion, sentence=figures),
             Facts(pairs=list(list_rate_facts(measurement))),
             Points(items=list(list_assumptions(measurement))),
         ]

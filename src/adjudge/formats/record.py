@@ -54,6 +54,8 @@ class Layout:
 
     members: tuple[str, ...] = ()
     """Everything that is written, in this order: fields, properties and what is computed. Empty: every field."""
+    first: tuple[str, ...] = ()
+    """Members that are written before the others, and after ``schema``: properties, and what is computed."""
     last: tuple[str, ...] = ()
     """Members that are written after the others: properties, what is computed, and fields that are to stand there."""
     computed: Mapping[str, Callable[[Any], object]] = field(default_factory=dict)
@@ -131,15 +133,15 @@ class _Writer:
 
 @cache
 def _make_writer(kind: type[Any]) -> _Writer:
-    """Make the writer of a class: ``schema``, then the layout's members or all fields, then its ``last``."""
+    """Make the writer of a class: ``schema``, the layout's ``first``, its members or all fields, then its ``last``."""
     layout = _get_layout(kind)
     defaults = {
         member.name: member.default if member.default_factory is MISSING else member.default_factory()
         for member in fields(kind)
         if not member.name.startswith("_")
     }
-    names = [name for name in layout.members or defaults if name not in layout.last]
-    names = [*(["schema"] if hasattr(kind, "schema") else []), *names, *layout.last]
+    names = [name for name in layout.members or defaults if name not in (*layout.first, *layout.last)]
+    names = [*(["schema"] if hasattr(kind, "schema") else []), *layout.first, *names, *layout.last]
     return _Writer(
         names=tuple(names),
         read=_make_getter(names, layout.computed),
@@ -256,7 +258,7 @@ def _make_reader(kind: type[Any]) -> _Reader:
         ]
     )
     plain = {member.name: hints[member.name] for member in members if member.name not in nested}
-    derived = {*layout.members, *layout.last}.difference(plain)
+    derived = {*layout.first, *layout.members, *layout.last}.difference(plain)
     return _Reader(
         read_plain=_make_plain_reader(kind.__name__, plain, needed, strict=layout.strict),
         nested=nested,

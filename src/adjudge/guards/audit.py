@@ -113,7 +113,7 @@ class Auditor:
         before, self._verdict = self._verdict, monitor.verdict
         # That there are few labels yet is not news at the first look.
         if monitor.verdict not in (before, "too few labels" if before == "quiet" else before):
-            logger.warning("gate %r: %s", self._gate, monitor.explain())
+            logger.warning("%s", monitor.explain())
             self._approvals.announce_monitor(monitor)
             await notify(self._audit.on_change, monitor, name="on_change")
         return monitor

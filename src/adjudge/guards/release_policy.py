@@ -24,6 +24,7 @@ from adjudge.formats.files import read_text
 from adjudge.formats.json import read_json
 from adjudge.formats.private_file import write_private
 from adjudge.formats.record import Layout, read_record, write_record
+from adjudge.guards.measured_scope import describe_scope
 from adjudge.judges.chain_outcome import SeatRelease, is_released
 from adjudge.judges.description import describe_judge, digest_judge
 from adjudge.ledger.payload import encode_payload
@@ -61,6 +62,7 @@ class ReleasePolicy:
 
     schema: ClassVar[str] = "adjudge/release-policy/1"
     _layout: ClassVar[Layout] = Layout(
+        first=("statement",),
         strict=True,
         computed={name: partial(_write_time, name) for name in _TIMES},
     )
@@ -144,14 +146,30 @@ class ReleasePolicy:
         return None
 
     @property
+    def statement(self) -> str:
+        """The first sentence: which contents, judge and dates it is about."""
+        return describe_scope(
+            "release policy",
+            cases=self.cases,
+            contents=self.contents_digest,
+            judge=self.judge,
+            since=self.measured_from,
+            until=self.measured_to,
+        )
+
+    @property
     def promise(self) -> str:
         """The promise as ``--promise`` takes it, such as ``wrong_pass<=0.05``."""
         return f"{self.risk}<={self.bound:g}"
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what the policy says, as canonical JSON (RFC 8785): a certificate names it by this."""
-        return sha256(encode_payload(self.to_dict())).hexdigest()
+        """SHA-256 of what the policy says, as canonical JSON (RFC 8785): a certificate names it by this.
+
+        The first sentence is left out, because it is made of the rest.
+        """
+        members = {name: value for name, value in self.to_dict().items() if name != "statement"}
+        return sha256(encode_payload(members)).hexdigest()
 
     def releases(self, result: JudgeResult) -> bool:
         """Return whether the judge may decide this case alone; otherwise a person decides it.
@@ -181,8 +199,14 @@ class ReleasePolicy:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what ``to_dict`` wrote; raises ``UsageError`` for anything else, also for an unknown member."""
-        return read_record(cls, data)
+        """Read what ``to_dict`` wrote; raises ``UsageError`` for anything else, also for an unknown member.
+
+        A first sentence that is not that of the figures is refused. Without one they are read all the same.
+        """
+        policy = read_record(cls, data)
+        if data.get("statement", policy.statement) != policy.statement:
+            raise UsageError("its first sentence (statement) does not say what its figures do: somebody changed it")
+        return policy
 
 
 def write_release_policy(policy: ReleasePolicy, path: str | os.PathLike[str]) -> Path:

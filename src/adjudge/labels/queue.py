@@ -1,7 +1,7 @@
 """The queue of labelling: who gets which case next, and what became of it. A terminal and a web page both use it.
 
 The case that comes next is found in ``store.py`` (``find_next``); the order of all cases is set in ``intake.py``, and
-what the labels of a case come to is decided in ``truth.py``.
+the settled label of a case is decided in ``truth.py``.
 """
 
 from __future__ import annotations

@@ -598,9 +598,10 @@ class LabelStore:
     # ---------------------------------------------------------------- counting
 
     def count_done(self, mode: LabelMode, *, rater: str | None = None, least: int = 1) -> int:
-        """Cases that a rater, or at least so many raters, have answered."""
-        query = """SELECT count(*) FROM (SELECT case_id FROM live WHERE mode = :mode AND done
-            AND (:rater IS NULL OR rater = :rater) GROUP BY case_id HAVING count(DISTINCT rater) >= :least)"""
+        """Cases in the order that a rater, or at least so many raters, have answered."""
+        query = """SELECT count(*) FROM (SELECT l.case_id FROM live l JOIN cases c ON c.id = l.case_id
+            WHERE c.position IS NOT NULL AND l.mode = :mode AND l.done AND (:rater IS NULL OR l.rater = :rater)
+            GROUP BY l.case_id HAVING count(DISTINCT l.rater) >= :least)"""
         return self._file.ask(query, mode=mode, rater=rater, least=least)[0][0]
 
     def count_left(self, mode: LabelMode, rater: str, *, per_case: int) -> int:

@@ -124,9 +124,9 @@ class LabelProgress:
     per_case: int
     """The number of raters that each case is to have."""
     complete: int
-    """Cases that at least so many raters have answered."""
+    """Cases of these that at least so many raters have answered."""
     mine: int
-    """Cases that this rater has answered."""
+    """Cases of these that this rater has answered."""
     skipped: int
     """Cases that this rater skipped and has not answered since."""
     seconds_per_answer: float | None = None

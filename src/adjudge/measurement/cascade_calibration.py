@@ -40,8 +40,9 @@ from adjudge.trust.intervals import LEVEL
 from adjudge.trust.threshold import ThresholdTest, find_look_level
 
 CascadeAdvice = Literal["cascade", "cheap alone", "does not pay", "more labels"]
-"""Use the cascade; use the cheap judge alone, because it agrees with people at least as often; use the strong judge
-alone, because a cascade saves nothing; or label more, because the labels cannot tell."""
+"""Use the cascade; use the cheap judge alone, because the labels show that it agrees with people more often, and it
+costs no more; use the strong judge alone, because a cascade saves nothing; or label more, because the labels cannot
+tell."""
 
 _OUTCOMES: tuple[Outcome, ...] = ("passed", "failed", "undecided")
 
@@ -102,7 +103,8 @@ class CascadeCalibration:
     right: tuple[int, int]
     """Labelled cases that the cheap and the strong judge decide as people do."""
     difference: tuple[float, float]
-    """Limits of how much more often the cheap judge agrees with people, for one look: Bonett and Price."""
+    """Limits of how much more often the cheap judge agrees with people, at the confidence of this look (``level``):
+    Bonett and Price."""
     costs_usd: tuple[float | None, float | None]
     """The price of a case by each judge; ``None`` is unknown."""
     needed: int | None
@@ -124,9 +126,9 @@ class CascadeCalibration:
     def advice(self) -> CascadeAdvice:
         """The advice on what to use."""
         cheap, strong = self.costs_usd
-        right_of_cheap, right_of_strong = self.right
         is_dearer = cheap is not None and strong is not None and cheap > strong
-        if right_of_cheap >= right_of_strong and not is_dearer:
+        # By the interval and not by the counts: of few labels a tie, or a case or two more, is chance.
+        if self.difference[0] > 0 and not is_dearer:
             return "cheap alone"
         if self.outcome == "cannot tell":
             return "more labels"
@@ -262,13 +264,13 @@ def _test_thresholds(
     agreeing = [[_read_note(case)[seat] == _RIGHT.get(case.truth) for case in sampled.cases] for seat in (0, 1)]
     gained = sum(one and not other for one, other in zip(*agreeing, strict=True))
     lost = sum(other and not one for one, other in zip(*agreeing, strict=True))
-    certified = search.certified
+    certified, level = search.certified, find_look_level(confidence, look)
     return CascadeCalibration(
         outcome=name_outcome(search),
         bound=promise.bound,
         confidence=confidence,
         look=look,
-        level=find_look_level(confidence, look),
+        level=level,
         cheap=name_judge_and_data(cheap)[0],
         strong=name_judge_and_data(strong)[0],
         runs=(cheap.id, strong.id),
@@ -284,7 +286,7 @@ def _test_thresholds(
         decided=0 if certified is None else certified.released,
         lost=0 if certified is None else certified.wrong,
         right=(sum(agreeing[0]), sum(agreeing[1])),
-        difference=find_paired_difference(gained, lost, len(sampled.cases)),
+        difference=find_paired_difference(gained, lost, len(sampled.cases), level=level),
         costs_usd=(_find_cost(cheap, grid.cases), _find_cost(strong, grid.cases)),
         needed=search.needed,
         tests=search.tests,

@@ -13,7 +13,7 @@ from adjudge.labels.truth import LabelledVerdict
 from adjudge.measurement.judged_case import CaseTruth, CaseVerdict
 
 DisagreementSort = Literal["judge wrong", "people disagree", "rubric silent"]
-"""The remedies of a disagreement: mend the judge, settle it among people, or say in the rubric what is meant."""
+"""The remedies of a disagreement: fix the judge, settle it among people, or say in the rubric what is meant."""
 
 SORTS: tuple[DisagreementSort, ...] = get_args(DisagreementSort)
 

@@ -427,13 +427,14 @@ def _compute_mean(costs: Sequence[float | None]) -> float | None:
 def _find_cost_interval(
     costs: Sequence[float | None], pairs: Sequence[tuple[_Judged, _Judged]]
 ) -> tuple[float, float] | None:
-    """Find the interval of the mean cost; ``None`` where a cost is unknown, groups are few, or all costs are equal."""
+    """Find the interval of the mean cost; ``None`` where a cost is unknown, groups are few, or they cost the same."""
     known_costs = [cost for cost in costs if cost is not None]
-    groups = _list_groups(pairs)
-    # Where every case costs the same, resamples do too, and say nothing of other cases.
-    if len(known_costs) < len(costs) or len(set(groups)) < LEAST_UNITS or len(set(known_costs)) < 2:
+    if len(known_costs) < len(costs):
         return None
-    return find_bootstrap_interval(known_costs, groups=groups)
+    try:
+        return find_bootstrap_interval(known_costs, groups=_list_groups(pairs))
+    except UsageError:
+        return None
 
 
 def _name_judge(run: Run) -> str:

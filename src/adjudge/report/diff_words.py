@@ -19,7 +19,7 @@ Kind = Literal["regressed", "improved", "lost", "gained", "outcome", "score", "s
 
 def has_regressions(diff: Diff) -> bool:
     """Return whether answers changed and one judge judged both runs: only then can something regress, or improve."""
-    return diff.regressions is not None and not diff.is_repeat
+    return diff.regressions is not None
 
 
 def count_cases(diff: Diff) -> str:

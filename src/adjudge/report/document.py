@@ -449,7 +449,7 @@ class Document:
     """The outcome, in a few words: the heading of a comment, and the title of a window."""
     blocks: Sequence[Block]
     doubts: Sequence[str] = ()
-    """The labels that do not count: the first lines of a terminal; the other forms have it in the lead."""
+    """Sentences that a reader must know before any figure, such as that labels do not count: the first lines."""
     title: str = ""
     """The heading of a page."""
     subtitles: Sequence[Subtitle] = ()

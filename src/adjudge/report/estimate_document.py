@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from adjudge.formats.numbers import format_dollars, format_points
 from adjudge.report.document import Block, Cell, Column, Document, Paragraph, Table, Words
 from adjudge.runs.estimate.estimate import CACHED_FROM, RunEstimate, SeatEstimate
+from adjudge.templates.figures import format_count
 
 NEAR = 0.1
 """The precision to which a cost should be known, as a share of it."""
@@ -20,7 +21,7 @@ def make_estimate_document(estimate: RunEstimate) -> Document:
     """Make the document of an estimate: the calls and cost of each seat, then what they rest on."""
     sentences = [*_list_limits(estimate), *_list_remarks(estimate)]
     blocks: list[Block] = [_show_seats(estimate), *(Paragraph(text=text) for text in sentences)]
-    counts = f"{estimate.judgements:,} judgements of {estimate.cases:,} cases"
+    counts = f"{format_count(estimate.judgements, 'judgement')} of {format_count(estimate.cases, 'case')}"
     return Document(name=f"{counts}, estimated; nobody was asked", headline=f"{counts}, estimated", blocks=blocks)
 
 

@@ -61,7 +61,8 @@ def draw_markdown(document: Document, *, mark: str) -> str:
 
     ``mark`` is the first line, by which a script finds its own comment to update it.
     """
-    head = [mark, f"### {_escape(document.headline)}", _write(document.name)]
+    doubts = [f"> {_escape(text)}" for text in document.doubts]
+    head = [mark, *doubts, f"### {_escape(document.headline)}", _write(document.name)]
     cases = [block for block in document.blocks if isinstance(block, Cases)]
     for block in document.blocks:
         head += [] if isinstance(block, Cases) else _list_sections(block)

@@ -29,7 +29,7 @@ from adjudge.report.document import (
     Text,
     Words,
 )
-from adjudge.report.measurement_panels import list_measurement_panels, list_sort_blocks, make_lead
+from adjudge.report.measurement_panels import list_measurement_panels, list_sort_blocks, make_lead_below
 from adjudge.report.measurement_words import (
     VERDICTS,
     choose_disagreements,
@@ -37,7 +37,7 @@ from adjudge.report.measurement_words import (
     describe_sorts,
     format_labels,
     format_side,
-    list_doubts,
+    list_warnings,
 )
 from adjudge.templates.figures import format_count
 from adjudge.trust.corrected_rate import CorrectedRate
@@ -56,14 +56,14 @@ def make_measurement_document(measurements: Sequence[Measurement], *, top: int =
     sections = [
         Section(
             title=measurement.judge or "a judge" if several else "",
-            blocks=[make_lead(measurement), Panels(panels=list(list_measurement_panels(measurement)))],
+            blocks=[make_lead_below(measurement), Panels(panels=list(list_measurement_panels(measurement)))],
         )
         for measurement in measurements
     ]
     return Document(
         name=_make_name(measurements),
         headline=_make_headline(measurements),
-        doubts=list_doubts(measurements),
+        doubts=list_warnings(measurements),
         title=f"{title} compared with people",
         subtitles=subtitles,
         blocks=[*sections, _show_disagreements(measurements, top)],

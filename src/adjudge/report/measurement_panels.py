@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from adjudge.formats.numbers import format_points, format_range, format_rate
 from adjudge.measurement.measurement import Measurement
@@ -93,6 +94,11 @@ def make_lead(measurement: Measurement) -> Lead:
         axis=axis,
         ticks=ticks,
     )
+
+
+def make_lead_below(measurement: Measurement) -> Lead:
+    """Make the lead of a document whose first lines are the doubts and warnings."""
+    return replace(make_lead(measurement), doubts="", warnings=())
 
 
 def list_ticks(axis: Axis) -> Iterator[Tick]:
@@ -248,7 +254,7 @@ def _show_bias(bias: Bias, verb: str) -> Table:
     ]
     caption = (
         f"What the judge and people {verb}, with the difference in points. More than chance: it differs from all other "
-        f"cases, all {format_count(bias.tests, 'test')} considered (Holm)."
+        f"cases, corrected for {format_count(bias.tests, 'test')} (Holm)."
     )
     return Table(columns=columns, rows=rows, caption=caption)
 
@@ -281,7 +287,7 @@ def _show_slices(slices: Slices) -> Table:
                 worse,
             ]
         )
-    caption = "The lowest first. Worse: by more than chance explains, all kinds considered (Holm)."
+    caption = "The lowest first. Worse: worse than chance would explain, corrected for the number of groups (Holm)."
     return Table(columns=columns, rows=rows, caption=caption)
 
 

@@ -75,6 +75,12 @@ def list_doubts(measurements: Iterable[Measurement]) -> list[str]:
     return list(dict.fromkeys(filter(None, map(describe_labels, measurements))))
 
 
+def list_warnings(measurements: Iterable[Measurement]) -> list[str]:
+    """List all that a reader must know before the figures of several measurements, each once: the doubts come first."""
+    listed = list(measurements)
+    return list(dict.fromkeys([*list_doubts(listed), *(text for each in listed for text in each.warnings)]))
+
+
 def _list_doubts(measurement: Measurement) -> Iterator[str]:
     """Yield sentences on labels that are not counted, or cannot be relied on as a sample."""
     if measurement.other_contents:
@@ -368,9 +374,11 @@ def list_assumptions(measurement: Measurement) -> Iterator[str]:
         people = "1 person" if len(measurement.people) == 1 else f"{len(measurement.people):,} people"
         settled = f"; {measurement.settled:,} of them are settled" if measurement.table else ""
         yield f"{people} labelled {format_count(measurement.labelled, 'case')}{settled}."
-    if measurement.kind != "number" and measurement.labelled:
-        yield _SAMPLING[measurement.sampling]
     rate = measurement.rate
+    # Of a rate that rests on what a user said, the first assumption is that.
+    is_said = measurement.sampling == "random" and isinstance(rate, CorrectedRate)
+    if measurement.kind != "number" and measurement.labelled and not is_said:
+        yield _SAMPLING[measurement.sampling]
     if isinstance(rate, CorrectedRate) and measurement.sampling != "census":
         yield from rate.assumptions
     for note in rate.notes if rate is not None else ():

@@ -311,7 +311,7 @@ class CaseDiff:
     content_changed: bool = False
     """True if another content was judged."""
     regressed: bool = False
-    """True if one judge passed it before and does not now; never true of pairs, or if the judge changed too."""
+    """True if it passed before and does not now, in a diff that has ``regressions``."""
 
     @property
     def lost(self) -> bool:
@@ -450,16 +450,20 @@ class Diff:
 
     @property
     def regressions(self) -> int | None:
-        """Cases that passed before and do not now; ``None`` for pairs, and unless one judge judged both runs.
+        """Cases that passed before and do not now; ``None`` unless answers changed and one judge judged both runs.
 
-        Where ``is_repeat`` is true, the judge differs from itself, and no answer is worse.
+        Of pairs, of two judges and where ``is_repeat`` is true, no answer is worse: ``lost`` has the number there.
         """
-        return self.lost if self.compared == "answers" and not self.pairs else None
+        return self.lost if self._has_regressions else None
 
     @property
     def improvements(self) -> int | None:
         """Answers that pass now and did not before; ``None`` where ``regressions`` is."""
-        return self.gained if self.compared == "answers" and not self.pairs else None
+        return self.gained if self._has_regressions else None
+
+    @property
+    def _has_regressions(self) -> bool:
+        return self.compared == "answers" and self.content_changed > 0 and not self.pairs
 
     def to_dict(self) -> dict[str, Any]:
         """This value as plain data."""
@@ -592,9 +596,7 @@ class _Tally:
         gained = sum(number for (old, new), number in self.transitions.items() if _is_lost(new, old))
         changes = tuple(list_setup_changes(before.manifest, after.manifest, *self.models))
         listed = [*self.listed_lost, *self.listed_changed, *self.listed_same_verdict][:MOST_LISTED]
-        if not changes and not before.compares:
-            listed = [replace(change, regressed=change.lost) for change in listed]
-        return Diff(
+        compared = Diff(
             before=_describe_run(before),
             after=_describe_run(after),
             pairs=before.compares,
@@ -614,6 +616,9 @@ class _Tally:
             setup_changes=changes,
             listed=tuple(listed),
         )
+        if compared.regressions is None:
+            return compared
+        return replace(compared, listed=tuple(replace(change, regressed=change.lost) for change in listed))
 
 
 def _make_change(joined: Joined, before: Side, after: Side, *, has_changed: bool) -> CaseDiff:

@@ -35,7 +35,8 @@ from adjudge.report.document import (
     Words,
 )
 from adjudge.report.format import describe_passed, format_label, format_shown, list_model_changes, list_notices
-from adjudge.report.measurement_panels import list_measurement_panels, list_sort_blocks, make_lead
+from adjudge.report.measurement_panels import list_measurement_panels, list_sort_blocks, make_lead_below
+from adjudge.report.measurement_words import list_warnings
 from adjudge.report.report import Report
 from adjudge.report.run_diff import Diff
 from adjudge.report.run_panels import list_run_panels
@@ -54,7 +55,7 @@ def make_run_document(
     cases that passed where there is room.
     """
     measurement = report.measurement
-    lead = make_lead(measurement) if measurement is not None else None
+    lead = make_lead_below(measurement) if measurement is not None else None
     notices = [Notice(text=text) for text in (*list_notices(report), *list_model_changes(report))]
     against = [] if report.against is None else [_show_against(report.against)]
     measured = list(_show_measurement(measurement, lead)) if measurement is not None and lead is not None else []
@@ -64,7 +65,7 @@ def make_run_document(
     return Document(
         name=name_run(report),
         headline=_make_headline(report, lead, needed),
-        doubts=[lead.doubts] if lead is not None and lead.doubts else [],
+        doubts=list_warnings([measurement] if measurement is not None else []),
         title=report.about.dataset or "A run",
         subtitles=list(_list_subtitles(report)),
         blocks=[

@@ -66,7 +66,7 @@ class BiasKind:
 
     @property
     def is_shown(self) -> bool:
-        """Return whether the difference is another than elsewhere, beyond chance at 5 %, all kinds considered."""
+        """Return whether the difference is another than elsewhere, beyond chance at 5 % (Holm)."""
         return self.adjusted is not None and self.adjusted < ALPHA
 
     def to_dict(self) -> dict[str, Any]:

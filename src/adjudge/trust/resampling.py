@@ -70,8 +70,8 @@ def find_bootstrap_interval(
     """The percentile bootstrap interval of a mean; with ``groups`` (one for each value) whole groups are drawn.
 
     The same seed gives the same limits. Raises ``UsageError`` for no values, values that are not finite, groups of
-    another length, and for fewer than 10 values or groups: their percentiles lie much too close. Source: Efron and
-    Tibshirani 1993, chapter 13.
+    another length, fewer than 10 values or groups (their percentiles lie much too close), and equal values or equal
+    means of all groups, which say nothing of other values. Source: Efron and Tibshirani 1993, chapter 13.
 
     * ``values``: The numbers whose mean it is.
     * ``seed``: What the random draws begin with; the same seed gives the same limits.
@@ -94,7 +94,13 @@ def find_bootstrap_interval(
     rows = np.column_stack([add_up(numbers, codes, count), add_up(np.ones(len(numbers)), codes, count)])
     drawn = resample(rows, lambda sums: (sums[:, 0] / sums[:, 1])[:, None], seed=seed, resamples=resamples)
     low, high = np.quantile(drawn[:, 0], [(1 - level) / 2, (1 + level) / 2])
+    if numbers.min() == numbers.max() or high - low <= _NOISE * max(abs(low), abs(high)):
+        raise UsageError("every resample has the same mean, which says nothing of other values; add values that differ")
     return float(low), float(high)
+
+
+_NOISE = 1e-12
+"""The part of a mean by which sums of equal numbers may differ."""
 
 
 class Clusters(NamedTuple):

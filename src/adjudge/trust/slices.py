@@ -54,7 +54,7 @@ class Slice:
 
     @property
     def is_worse(self) -> bool:
-        """Return whether the judge does worse here than elsewhere, beyond chance at 5 %, all kinds considered."""
+        """Return whether the judge does worse here than elsewhere, beyond chance at 5 % (Holm)."""
         return self.adjusted is not None and self.adjusted < ALPHA and (self.accuracy.value or 0.0) < self.rest
 
     def to_dict(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -268,28 +269,40 @@ def test_a_gate_waits_for_the_plan_and_looks_once(judged: Line):
 
 
 def test_what_a_reader_must_know_comes_first_in_every_form(judged: Line):
-    """A plan that is not finished, labels that were not blind, contents that repeat: before any figure."""
+    """An unfinished plan, labels that are not blind or not counted, and contents that repeat: before any rate."""
     items = [make_item(at, content=f"the same {at % 30}") for at in range(60)]
     keep_run(Path("copies"), items).close()
     assert judged("plan", "copies", "--within", "2").status == 0
     plan = json.loads(Path("copies", "plan.json").read_text("utf-8"))
     labels = [Label(case=item["case"], rater="ann", value=True, subject=item["subject"]) for item in plan["order"][:40]]
-    assert judged("label", "copies", "--import", keep(labels)).status == 0
+    of_other_content = [replace(label, rater="zoe", subject="0" * 64) for label in labels[:3]]
+    keep([*labels, *of_other_content])
 
     for command in ("agree", "report"):
-        shown = judged(command, "copies")
-        comment = judged(command, "copies", *(("--markdown",) if command == "agree" else ("--markdown", "-"))).out
-        assert judged(command, "copies", "--html", "page.html").status == 0
-        document = judged(command, "copies", "--json").document
-        texts = [shown.out[: shown.out.index("caught" if "caught" in shown.out else "kept")], comment]
-        for text in (*texts, Path("page.html").read_text("utf-8")):
-            assert "The plan is not finished" in text
-            assert "not known to be blind" in text
-            assert "repeat the content" in text
+        arguments = (command, "copies", "--labels", "some.jsonl")
+        shown = judged(*arguments).out
+        comment = judged(*arguments, *(("--markdown",) if command == "agree" else ("--markdown", "-"))).out
+        assert judged(*arguments, "--html", "page.html").status == 0
+        page = Path("page.html").read_text("utf-8")
+        for text in (shown, comment, re.sub(r"<[^>]*>", " ", page[page.index("<main") :])):
+            flat = " ".join(text.split())
+            before = flat[: find_first_rate(flat)]
+            assert "The plan is not finished" in before
+            assert "not known to be blind" in before
+            assert "repeat the content" in before
+            assert "3 labels are not counted" in before
+        document = judged(*arguments, "--json").document
         measured = document if command == "agree" else document["measurement"]
         assert len(measured["warnings"]) == 3
         assert list(measured)[:2] == ["schema", "warnings"]
         assert (measured["not_blind"], measured["plan"]["complete"]) == (40, False)
+
+
+def find_first_rate(text: str) -> int:
+    """The place of the first share in per cent, or of the first count of answers that the judge got right."""
+    found = re.search(r"\d %|\b(?:caught|kept) \d", text)
+    assert found is not None
+    return found.start()
 
 
 def test_the_gate_is_open_where_no_rate_is_given(judged: Line):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from adjudge import Usage
 from adjudge.dataset import Label, write_labels
 from adjudge.measurement import read_release_policy
 from kit import cli
-from kit.cli import Line
+from kit.cli import Line, Ran
 from kit.reports import keep_run, make_item, make_manifest_of, make_result
 
 CASES = 300
@@ -131,6 +132,80 @@ def test_a_cascade_names_the_number_for_its_chain(line: Line):
     assert "from a confidence of 0.6 on the cheap judge may decide alone" in ran.out
     assert "escalate_below: 0.6" in ran.out
     assert "That saves 70 % of the strong one's price" in ran.out
+
+
+def calibrate_cascade(line: Line, *, cheap: tuple[int, float], strong: tuple[int, float], labels: int = CASES) -> Ran:
+    """The command on two judges, each with how seldom it errs and what a case costs."""
+    for name, (errs, cost) in (("cheap", cheap), ("strong", strong)):
+        keep(name, errs=errs, cost=cost)
+    say("good.jsonl", range(labels), good=True)
+    named = ("--labels", "good.jsonl", *(() if labels == CASES else ("--labels-are", "random")))
+    return line("calibrate", "--cascade", "cheap", "strong", "--promise", "lost<=0.05", *named)
+
+
+def test_a_cheap_judge_that_is_better_needs_no_other(line: Line):
+    """With how often each agrees with people, and the limits of the difference."""
+    ran = calibrate_cascade(line, cheap=(50, 0.001), strong=(5, 0.01))
+
+    assert ran.status == 0
+    sentence = (
+        "the cheap judge alone is better: it agrees with people on 294 and the strong one on 240 of 300 labelled "
+    )
+    assert re.search(rf"{sentence}cases \(\+1\d\.\d to \+2\d\.\d points\)\.", ran.out)
+
+
+def test_a_cascade_that_loses_too_much_does_not_pay(line: Line):
+    """The cheap judge errs however sure it is: status 1, as for a judge of which no threshold can."""
+    ran = calibrate_cascade(line, cheap=(2, 0.001), strong=(0, 0.01))
+
+    assert ran.status == 1
+    assert (
+        "a cascade does not pay: the labels show that it loses more than 5 % of all cases at every confidence that is "
+        "of use. Ask the judge of strong."
+    ) in ran.out
+    assert "escalate_below" not in ran.out
+
+
+def test_a_cascade_that_costs_more_than_it_saves_does_not_pay(line: Line):
+    """A threshold keeps the promise, but to ask both is dearer than to ask the strong one alone."""
+    ran = calibrate_cascade(line, cheap=(5, 0.009), strong=(50, 0.01))
+
+    assert ran.status == 0
+    assert (
+        "a cascade does not pay: the cheap judge may decide 80 % of the cases, and asking it first costs more than "
+        "that saves. Ask the judge of strong."
+    ) in ran.out
+
+
+def test_few_labels_on_which_both_judges_are_right_cannot_tell(line: Line):
+    """A tie is no sign that the cheap one is better: status 3, and about how many more labels would tell."""
+    ran = calibrate_cascade(line, cheap=(0, 0.001), strong=(0, 0.01), labels=30)
+
+    assert ran.status == 3
+    assert "these 30 labels cannot show a confidence at which a cascade loses at most 5 % of all cases" in ran.out
+    assert re.search(r"about \d+ more labels would, if the judges err as often as they were seen to", ran.out)
+    assert "is better" not in ran.out
+
+
+@pytest.mark.parametrize(("confidence", "words", "level"), [("0.8", "80 %", "87.84 %"), ("0.99", "99 %", "99.39 %")])
+def test_the_confidence_is_in_the_sentence_and_in_the_policy(line: Line, confidence: str, words: str, level: str):
+    """The first look is tested at a higher one, so that all looks together keep it."""
+    ran = line(*KEPT, "--confidence", confidence, "--write", "policy.json")
+
+    assert ran.status == 0
+    assert f"are wrong passes, with {words} confidence" in ran.out
+    assert f"tested at {level}" in ran.out
+    assert read_release_policy("policy.json").confidence == float(confidence)
+
+
+@pytest.mark.parametrize("confidence", ["0.4", "1.5", "1", "nan"])
+def test_a_confidence_that_is_none_is_refused(line: Line, confidence: str):
+    """In one sentence, and no look is taken."""
+    ran = line(*KEPT, "--confidence", confidence)
+
+    assert ran.status == 2
+    assert "confidence" in ran.sentence
+    assert not Path("run/looks.jsonl").exists()
 
 
 def test_one_run_or_two_are_named(line: Line):

@@ -14,8 +14,9 @@ import pytest
 
 from adjudge import Ledger
 from adjudge.guards import read_certificate, sign_certificate, write_certificate
-from adjudge.labels import open_label_queue
+from adjudge.labels import LabelTask, open_label_queue
 from adjudge.ledger import create_signing_key
+from adjudge.measurement import read_release_policy, write_release_policy
 from kit import cli
 from kit.certificates import is_good
 from kit.cli import ME, WORDS, Line, Ran
@@ -132,6 +133,7 @@ def test_a_person_lets_through_what_no_certificate_speaks_for(project: tuple[Lin
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
+        (("--min-sensitivity", "0.99"), "min_sensitivity is 99 %"),
         (("--min-specificity", "0.99"), "min_specificity is 99 %"),
         (("--max-age", "1s"), "max_age is 1s"),
         (("--require-certificate", "other.json"), "other.json cannot be read"),
@@ -227,3 +229,60 @@ def test_labels_that_nobody_drew_get_no_certificate(line: Line):
     assert ran.status == 2
     assert names(ran.err, "cannot be certified", "random")
     assert not Path("certificate.json").exists()
+
+
+SCORES = """
+def judge(content: str) -> float:
+    return 0.95 if "surely" in content else 0.6 if "perhaps" in content else 0.1
+"""
+
+SCORED = (
+    '[judges.words]\nseats = ["python:scores:judge"]\n[rubrics]\npolite = "polite.yaml"\n'
+    '[ledger]\nurl = "sqlite:///adjudge.db"\nkey = "ledger.pem"\n'
+)
+
+
+def says_good(task: LabelTask) -> bool:
+    """People pass what is surely good, and every other one of what is perhaps good."""
+    content = str(task.content)
+    return "surely" in content or ("perhaps" in content and int(content[-1]) % 2 == 0)
+
+
+RELEASES = GATE.replace("0.5", "0.3") + 'release_policy = "policy.json"\n'
+
+
+def test_a_policy_is_calibrated_certified_and_kept_by_a_gate(line: Line, monkeypatch: pytest.MonkeyPatch):
+    """From a run to what goes through: the judge decides alone from the threshold on, and people decide below it."""
+    cli.feed(monkeypatch, terminal=True)
+    create_signing_key("ledger.pem")
+    Path("scores.py").write_text(SCORES, encoding="utf-8")
+    Path("polite.yaml").write_text(
+        "name: Polite\npassing_threshold: 0.5\ncriteria:\n  - {name: criteria, description: Is polite.}\n"
+    )
+    words = ("bad", "surely good", "perhaps good")
+    rows = [{"id": f"case-{at}", "content": f"a {words[at % 3]} text {at}"} for at in range(150)]
+    Path("data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name in words:
+        Path(f"{name}.txt").write_text(f"a {name} text")
+    Path("adjudge.toml").write_text(SCORED + PEOPLE + RELEASES, encoding="utf-8")
+    assert line("run", "data.jsonl", "--judge", "words", "--rubric", "polite", "--out", "run").status == 0
+    with open_label_queue("run", seed=1) as queue:
+        label_all(queue, "ann", says_good, most=120)
+
+    calibrated = line("calibrate", "run", "--promise", "wrong_pass<=0.05", "--write", "policy.json")
+    certified = line("certify", "run", "--policy", "policy.json")
+    above, below, failed = [check(line, file=f"{name}.txt") for name in (words[1], words[2], words[0])]
+
+    assert (calibrated.status, certified.status) == (0, 0)
+    assert [ran.status for ran in (above, below, failed)] == [0, 3, 1]
+    assert above.document["result"]["qualification"] == "qualified"
+    assert (above.document["decided_by"], below.document["pending"]) == ("judge", True)
+    assert names(below.document["detail"], "it has a score of 0.60, and the judge decides alone from 0.95 on")
+    assert line.vote(below.document["approval_id"], "--reason", "I read it").status == 0
+    resumed = line("gate", "resume", below.document["approval_id"], "perhaps good.txt", "--json").document
+    assert (resumed["allowed"], resumed["decided_by"]) == (True, "human")
+    policy = read_release_policy("policy.json")
+    assert read_certificate("certificate.json").release_policy == policy.digest
+    # A policy that is laxer than the one that was certified lets nothing through.
+    write_release_policy(replace(policy, threshold=0.5), "policy.json")
+    assert names(check(line, file=f"{words[1]}.txt").document["detail"], "unqualified", "release policy")

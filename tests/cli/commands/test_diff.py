@@ -96,10 +96,12 @@ def test_nothing_is_shown_as_moved_that_stayed(line: Line):
 
 
 def test_json_is_one_document(line: Line):
-    """The diff, and nothing else anywhere."""
+    """The diff, and nothing else anywhere; of the same answers, lost passes are no regressions."""
     ran = line("diff", "was", "worse", "--json")
 
-    assert (ran.document["schema"], ran.document["regressions"], ran.err) == ("adjudge/diff/1", 1, "")
+    assert (ran.document["schema"], ran.document["lost"], ran.err) == ("adjudge/diff/1", 1, "")
+    assert (ran.document["regressions"], ran.document["improvements"]) == (None, None)
+    assert [change["regressed"] for change in ran.document["listed"]] == [False, False]
     assert ran.document["before"]["folder"] == "was"
 
 

@@ -160,9 +160,19 @@ def _find_worse(difference: Diff, unclear: int) -> int:
         return 3
     status = _judge_limits(low, high, margin)
     if status == 3:
-        note("the labels cannot tell whether RUN2 is worse; label more, or allow a --margin")
+        note(f"the labels cannot tell whether RUN2 is worse; {_describe_next(difference)}")
         return unclear
     return status
+
+
+def _describe_next(difference: Diff) -> str:
+    """Describe what further labels would do, and at which price: to label on after a look is to look again."""
+    limits = {measured.limit for measured in (difference.systems, difference.judges) if measured is not None}
+    if "one look" in limits:
+        return "the one look is taken: with further labels, the wider limits for every look decide; or allow a --margin"
+    if "every look" in limits:
+        return "allow a --margin, or label more and look again: these limits hold however often you look"
+    return "every answer is labelled: settle those that nobody could tell, or allow a --margin"
 
 
 def _find_failing(difference: Diff, unclear: int) -> int:

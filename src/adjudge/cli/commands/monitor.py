@@ -51,8 +51,8 @@ def monitor(
     server's page, or with `adjudge approvals list --audits`. After an alarm, measure the judge again, or change it;
     then --reset lets the audits begin anew, in the name of this system's user.
 
-    Exit status: 0 quiet, 1 an alarm, 2 wrong usage, or no gate has audits, 3 nothing can be said: nothing was drawn
-    yet, too few labels, audits that were not answered, or another model.
+    Exit status: 0 quiet, or --reset was recorded, 1 an alarm, 2 wrong usage, or no gate has audits, 3 nothing can be
+    said: nothing was drawn yet, too few labels, audits that were not answered, or another model.
     """
     if reset is not None and gate is None:
         raise UsageError("--reset begins the audits of one gate anew; name it")
@@ -70,6 +70,8 @@ def monitor(
         write_json({"schema": "adjudge/monitors/1", "monitors": [_describe(each) for each in monitors]})
     else:
         _draw(monitors)
+    if reset is not None:
+        return 0
     verdicts = {each.verdict for each in monitors}
     if "alarm" in verdicts:
         return 1

@@ -22,6 +22,7 @@ from adjudge.formats.arguments import check_digest
 from adjudge.formats.json import read_json
 from adjudge.formats.record import Layout, read_record, write_record
 from adjudge.formats.text import flatten
+from adjudge.guards.measured_scope import describe_scope
 from adjudge.judges.description import JudgeIdentity
 from adjudge.ledger.payload import encode_payload
 from adjudge.result import make_id
@@ -153,17 +154,14 @@ class CertifiedFlips:
 
 
 def _state(certificate: Certificate) -> str:
-    judged = _name_dates(certificate.judged_since, certificate.judged_until)
-    contents = certificate.contents
-    return (
-        f"This certificate speaks of the {contents.cases:,} contents with the digest {contents.digest} as "
-        f"{flatten(certificate.judge.name, 120)} judged them {judged}, and of no other contents, judge or time."
+    return describe_scope(
+        "certificate",
+        cases=certificate.contents.cases,
+        contents=certificate.contents.digest,
+        judge=certificate.judge.name,
+        since=certificate.judged_since,
+        until=certificate.judged_until,
     )
-
-
-def _name_dates(since: datetime, until: datetime) -> str:
-    first, last = since.astimezone(UTC).date(), until.astimezone(UTC).date()
-    return f"on {first}" if first == last else f"from {first} to {last}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
