@@ -43,12 +43,15 @@ def main() -> None:
             folder.mkdir()
             (folder / "busy_judges.py").write_text(JUDGE, encoding="utf-8")
             (folder / "adjudge.toml").write_text(CONFIG, encoding="utf-8")
-        key = make_key(folders[0], "judge", "read")
+        keys = make_key(folders[0], "judge", "read"), make_key(folders[0], "judge", name="honest")
         with serve(folders[0]) as busy, serve(folders[1]) as idle:
             print(f"{'requests':<30} {'busy: median, p90, worst':>24} {'idle':>20}  statuses")
             for kind in (kind for kind in HOSTILE if not words or any(word in kind for word in words)):
-                statuses, ours, calm = asyncio.run(attack(busy.url, key, *HOSTILE[kind](), idle.url))
-                print(f"{kind:<30}     {describe(ours)} {describe(calm)}  {sorted(set(statuses))}", flush=True)
+                seen = asyncio.run(attack(busy.url, keys, *HOSTILE[kind](), idle.url))
+                print(
+                    f"{kind:<30}     {describe(seen.busy)} {describe(seen.idle)}  {sorted(set(seen.statuses))}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def digest_text(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def read_decision(url: str, store_content: Any, **options: Any) -> dict[str, Any]:
+def read_decision(url: str, **options: Any) -> dict[str, Any]:
     """The payload of the decision of a gate about ``CONTENT``."""
     rules = options.pop("rules", RULES)
 
@@ -37,13 +37,13 @@ def read_decision(url: str, store_content: Any, **options: Any) -> dict[str, Any
         assert entry.subject == digest_text(CONTENT)
         return entry.payload or {}
 
-    return run(url, work, store_content=store_content, **options)
+    return run(url, work, **options)
 
 
 @pytest.mark.parametrize("rules", [RULES, [{"regex": "Weber"}]], ids=["blocked", "passed"])
 def test_full_keeps_what_was_judged_and_what_it_was_judged_with(tmp_path: Path, rules: Any):
     """Of what a gate passed and of what it blocked: the content, the task and the context, as the judge was shown."""
-    payload = read_decision(f"sqlite:///{tmp_path / 'a.db'}", "full", rules=rules)
+    payload = read_decision(f"sqlite:///{tmp_path / 'a.db'}", store_content="full", rules=rules)
 
     assert (payload["content"], payload["task"]) == (CONTENT, TASK)
     assert json.loads(payload["context"]) == CONTEXT
@@ -53,15 +53,15 @@ def test_full_keeps_what_was_judged_and_what_it_was_judged_with(tmp_path: Path, 
 def test_redacted_keeps_what_the_function_makes_of_it(tmp_path: Path):
     """Content, task and context go through the ledger's ``redact``."""
     redact = lambda text: text.replace("Weber", "[name]")  # noqa: E731
-    payload = read_decision(f"sqlite:///{tmp_path / 'a.db'}", "redacted", redact=redact)
+    payload = read_decision(f"sqlite:///{tmp_path / 'a.db'}", store_content="redacted", redact=redact)
 
     assert (payload["content"], payload["task"]) == ("My name is [name].", "Answer [name].")
 
 
-@pytest.mark.parametrize("store_content", ["hash", "held"])
-def test_by_default_nothing_of_it_is_in_the_ledger(tmp_path: Path, store_content: str):
-    """With ``hash``, and with ``held`` for what no person is asked about."""
-    payload = read_decision(f"sqlite:///{tmp_path / 'a.db'}", store_content)
+@pytest.mark.parametrize("options", [{}, {"store_content": "hash"}, {"store_content": "held"}], ids=str)
+def test_by_default_nothing_of_it_is_in_the_ledger(tmp_path: Path, options: dict[str, Any]):
+    """Without the option and with ``hash``, and with ``held`` for what no person is asked about."""
+    payload = read_decision(f"sqlite:///{tmp_path / 'a.db'}", **options)
 
     assert not {"content", "task", "context", "reference"} & payload.keys()
     assert b"Weber" not in (tmp_path / "a.db").read_bytes()

@@ -69,6 +69,11 @@ def open_chromium(*flags: str) -> Iterator[Any]:
             gc.collect()
 
 
+def note_errors(page: Any, faults: list[str]) -> None:
+    """Note every error in the console, also of a file that could not be loaded: for pages that are expected to work."""
+    page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+
+
 def note_faults(page: Any, url: str, faults: list[str]) -> None:
     """Note when a page of a server opens a dialog, breaks its policy, asks another host or has an error in a script."""
     page.on("dialog", lambda dialog: (faults.append("a dialog"), dialog.dismiss()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -83,3 +84,21 @@ def judge_calls(place: Path, cases: list[Case], *, name: str | None = None, **op
     """A run of that judge."""
     run(cases, Judge(judge_words, name=name), criteria="May run.", out=place, **options).finish_sync()
     return place
+
+
+# ---------------------------------------------------------------- the page
+
+
+def read_shown_rates(page: str) -> dict[tuple[str, str], tuple[float, float, float]]:
+    """The shares of the table "How often each is wrong", with their limits, by decider and by the name of the column.
+
+    A share that is shown without limits is not among them.
+    """
+    table = page[page.index("How often each is wrong") :].partition("</table>")[0]
+    shares = {}
+    for name, cells in re.findall(r'<tr><th scope="row" class="title">(\w+)</th>(.*?)</tr>', table):
+        shown = r'data-name="([^"]+)">([\d.]+) % \(([\d.]+) to ([\d.]+) %\)</td>'
+        for column, *figures in re.findall(shown, cells):
+            value, low, high = [float(figure) / 100 for figure in figures]
+            shares[name, column] = value, low, high
+    return shares

@@ -81,10 +81,10 @@ def run_command(folder: Path, *arguments: str, **more: Any) -> subprocess.Comple
     )
 
 
-def make_key(folder: Path, *scopes: str) -> str:
+def make_key(folder: Path, *scopes: str, name: str = "ci") -> str:
     """A key for the server whose configuration is in a folder."""
     named = [part for scope in scopes or ("judge", "read") for part in ("--scope", scope)]
-    made = run_command(folder, "keys", "create", "ci", *named)
+    made = run_command(folder, "keys", "create", name, *named)
     assert made.returncode == 0, made.stderr
     return made.stdout.strip()
 

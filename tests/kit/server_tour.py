@@ -20,6 +20,7 @@ from adjudge.testing import ScriptedModel
 from kit import server_demo
 from kit.audited import make_gate
 from kit.differences import draw, is_good, label_planned, make_judges, make_systems
+from kit.house import TESTS
 from kit.labels import make_pairs_run
 from kit.observed_calls import judge_calls, make_call_case
 from kit.server import PASSWORD, RunningServer, run_server
@@ -162,6 +163,10 @@ def open_pages(page: Any, tour: Tour) -> Iterator[str]:
     url = tour.server.url
     page.goto(f"{url}/signin?next=/approvals")
     yield "signin"
+    page.get_by_label("Name").fill("Nobody")
+    page.get_by_label("Password").fill("not this one")
+    press(page.get_by_role("button", name="Sign in"))
+    yield "signin-refused"
     sign_in(page, tour, "Nobody")
     yield "approvals-empty"
     for name, path in {"forbidden": "/ledger", "refused": "/approvals?gate=%00"}.items():
@@ -233,6 +238,25 @@ def _open_reviews(page: Any, tour: Tour) -> Iterator[str]:
     for name, path in {"audits": "/audits", "audit": f"/audits/{audit}", "monitors": "/monitors"}.items():
         page.goto(url + path)
         yield name
+    yield from _open_calls(page, tour)
+
+
+def _open_calls(page: Any, tour: Tour) -> Iterator[str]:
+    """Open a request about a call of each kind, the list of keys, and what is left when a session has ended."""
+    for line in (TESTS / "data" / "tool_calls.jsonl").read_text("utf-8").splitlines():
+        call = json.loads(line)
+        content = json.dumps({"tool": call["tool"], "arguments": call["arguments"]}, ensure_ascii=False)
+        ident = tour.server.change(lambda ledger, content=content, title=call["title"]: ask(ledger, title, content))
+        page.goto(f"{tour.server.url}/approvals/{ident}?whole=true")
+        yield f"call-{call['id'].replace(' ', '-')}"
+    page.keyboard.press("?")
+    page.locator("#keys").wait_for()
+    yield "keys"
+    page.keyboard.press("Escape")
+    page.get_by_label("Your reason").fill("It is not what the customer asked for.")
+    page.context.clear_cookies()
+    press(page.get_by_role("button", name="Deny", exact=False).first)
+    yield "session-ended"
 
 
 # ---------------------------------------------------------------- requests

@@ -473,8 +473,10 @@ def test_a_killed_builder_leaves_an_index_that_the_next_one_resumes(url: str):
                 builder.stdout.readline()
             builder.kill()
         [(since,)] = execute(url, f"SELECT since FROM {SEARCH_STATE}")
-        assert [row[0] for row in read_index(url)] == list(range(since, 42))
-        assert search(url, "number") == list(range(since, 42))
+        # A builder may have finished before it is killed: then the first entry, which has no text, is behind it too.
+        built = [row[0] for row in written if row[0] >= since]
+        assert [row[0] for row in read_index(url)] == built
+        assert search(url, "number") == built
         assert run(url, lambda ledger: ledger.verify())
     run(url, complete)
 

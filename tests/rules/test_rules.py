@@ -127,6 +127,29 @@ def test_json_schema_says_where_and_what(content, message):
     assert result.message.startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("rule", "content", "place"),
+    [
+        ({"json_schema": SCHEMA}, {"title": "x", "tags": ["a", 2]}, "tags[1]"),
+        ({"json_schema": SCHEMA}, "[]", None),
+        ({"json_schema": True, "absent": True}, {"title": "x"}, None),
+        ({"json_schema": SCHEMA}, {"title": "x", "tags": []}, None),
+        ({"regex": "Weber", "absent": True}, {"to": {"name": "Mr Weber"}}, "to.name"),
+        ({"regex": "^Weber$", "absent": True}, '{"to": ["Weber"]}', "to[0]"),
+        ({"regex": "Weber"}, {"to": "Weber"}, None),
+        ({"regex": "Weber", "absent": True}, "Mr Weber", None),
+        ({"regex": '"to": "W', "absent": True}, '{"to": "Weber"}', None),
+        ({"not_contains": "Weber"}, '{"to": "Mr \\u0057eber"}', "to"),
+        ({"not_contains": "Weber"}, {"a": 1, "to": "Mr Weber"}, "to"),
+        ({"not_contains": ["Weber", "Mr"]}, {"a": "Mr", "to": "Weber"}, None),
+        ({"not_contains": ["Weber", "Mr"], "all": True}, {"a": "Mr", "to": "Weber"}, None),
+    ],
+)
+def test_a_rule_names_the_place_of_what_it_found_in_json(rule, content, place):
+    """One value of the content, beside which a page shows it; none where it is about more than one, or passed."""
+    assert check(rule, content).metadata.get("place") == place
+
+
 def test_json_schema_reads_the_draft_its_schema_names():
     """A list as ``items`` means positions in draft 7, and is no schema at all in 2020-12."""
     positions = {"items": [{"type": "integer"}]}

@@ -12,6 +12,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -115,19 +116,34 @@ HOSTILE: dict[str, Callable[[], tuple[str, bytes]]] = {
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: Any) -> Iterator[tuple[ServerProcess, ServerProcess, str]]:
-    """A server that is attacked, one that is not, and a key for the first."""
+def servers(tmp_path_factory: Any) -> Iterator[tuple[ServerProcess, ServerProcess, str, str]]:
+    """A server that is attacked, one that is not, and two keys for the first: of whoever attacks, and of another."""
     folders: list[Path] = [tmp_path_factory.mktemp(name) for name in ("attacked", "idle")]
     for folder in folders:
         (folder / "busy_judges.py").write_text(JUDGE, encoding="utf-8")
         (folder / "adjudge.toml").write_text(CONFIG, encoding="utf-8")
-    key = make_key(folders[0], "judge", "read")
+    keys = make_key(folders[0], "judge", "read"), make_key(folders[0], "judge", name="honest")
     with serve(folders[0]) as attacked, serve(folders[1]) as idle:
-        yield attacked, idle, key
+        yield attacked, idle, *keys
 
 
-async def attack(url: str, key: str, path: str, body: bytes, idle: str) -> tuple[list[int], list[float], list[float]]:
-    """The statuses of ten requests at a time, and how long both servers took for their health meanwhile, in seconds."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attack:
+    """What became of ten hostile requests at a time, and of everybody else meanwhile."""
+
+    statuses: list[int]
+    """Those of the hostile requests."""
+    judged: list[tuple[int, str]]
+    """The status and outcome of every small judgement that another key asked for."""
+    busy: list[float]
+    """How long the attacked server took for its health, in seconds."""
+    idle: list[float]
+    """How long the other one took."""
+
+
+async def attack(url: str, keys: tuple[str, str], path: str, body: bytes, idle: str) -> Attack:
+    """Send ten hostile requests with the first key, and ask for health and judgements until they are answered."""
+    key, honest = keys
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=120)) as session:
 
@@ -143,27 +159,35 @@ async def attack(url: str, key: str, path: str, body: bytes, idle: str) -> tuple
                 await answer.read()
             return time.perf_counter() - started
 
+        async def judge() -> tuple[int, str]:
+            small = {"content": "Good day.", "criteria": "Good."}
+            as_other = {"Authorization": f"Bearer {honest}"}
+            async with session.post(f"{url}/v1/evaluate", json=small, headers=as_other) as answer:
+                return answer.status, (await answer.json()).get("outcome", "")
+
         await probe(url), await probe(idle)
         sending = [asyncio.ensure_future(send()) for _ in range(10)]
-        attacked, calm = [], []
+        attacked, calm, judged = [], [], []
         while not all(item.done() for item in sending) or len(attacked) < 10:
             attacked.append(await probe(url))
             calm.append(await probe(idle))
+            judged.append(await judge())
             await asyncio.sleep(0.01)
-        return [await item for item in sending], attacked, calm
+        return Attack(statuses=[await item for item in sending], judged=judged, busy=attacked, idle=calm)
 
 
 @pytest.mark.slow_table
 @pytest.mark.parametrize("name", HOSTILE)
-def test_everybody_else_is_answered_meanwhile(name: str, servers: tuple[ServerProcess, ServerProcess, str]):
-    """Ten at a time, each of them answered or ended by the deadline."""
-    attacked, idle, key = servers
+def test_everybody_else_is_answered_meanwhile(name: str, servers: tuple[ServerProcess, ServerProcess, str, str]):
+    """Ten at a time, each of them answered or ended by the deadline; what others ask meanwhile is judged."""
+    attacked, idle, *keys = servers
     path, body = HOSTILE[name]()
     assert len(body) <= 1_000_000
     before = read_times(attacked.process.pid)
-    statuses, ours, calm = asyncio.run(attack(attacked.url, key, path, body, idle.url))
+    seen = asyncio.run(attack(attacked.url, (keys[0], keys[1]), path, body, idle.url))
     slower = compute_slowdown(before, read_times(attacked.process.pid))
 
-    assert set(statuses) <= {200, 400, 413, 422, 503, 504}
-    assert statistics.median(ours) <= statistics.median(calm) + LIMIT * slower
-    assert statistics.quantiles(ours, n=10)[8] <= statistics.quantiles(calm, n=10)[8] + WORST * slower
+    assert set(seen.statuses) <= {200, 400, 413, 422, 503, 504}
+    assert set(seen.judged) == {(200, "passed")}
+    assert statistics.median(seen.busy) <= statistics.median(seen.idle) + LIMIT * slower
+    assert statistics.quantiles(seen.busy, n=10)[8] <= statistics.quantiles(seen.idle, n=10)[8] + WORST * slower

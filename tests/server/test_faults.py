@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import resource
+import socket
 import sqlite3
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -303,11 +303,21 @@ def test_a_server_that_is_told_to_stop_finishes_what_it_has_begun(tmp_path: Path
             with ask_in_background(client) as answers:
                 assert provider.asked.wait(HANG)
                 server.process.terminate()
-                time.sleep(0.3)
+                wait_for(lambda: not listens(server.url))
                 provider.release.set()
             assert is_allowed(answers[0])
             assert server.process.wait(HANG) == 0
     assert len(read_ledger(find_file(tmp_path))) == 1
+
+
+def listens(url: str) -> bool:
+    """Whether somebody still takes connections at an address."""
+    host, _, port = url.rpartition("//")[2].rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=HANG).close()
+    except ConnectionError:
+        return False
+    return True
 
 
 def test_a_server_does_not_start_over_a_database_of_another_version(tmp_path: Path):

@@ -155,6 +155,9 @@ def test_a_rule_that_the_server_has_not_read_refuses_every_call(tmp_path: Path):
         by_hand = run_command(tmp_path, "hook", "check", *arguments, input=make_event("ls"))
         made = make_event("wget x", hook_event_name="PostToolUse", tool_response="done")
         ran = call(find_command(tmp_path, "claude", "PostToolUse"), made)
+        asked = make_event(hook_event_name="UserPromptSubmit", prompt="Fetch x.")
+        call(find_command(tmp_path, "claude", "UserPromptSubmit"), asked)
+        refused = asyncio.run(list_refusals(tmp_path, "s1"))
         running.process.send_signal(signal.SIGHUP)
         wait_for(lambda: call(command, make_event("ls")).returncode == 0)
         after = call(command, make_event("wget x"))
@@ -163,7 +166,17 @@ def test_a_rule_that_the_server_has_not_read_refuses_every_call(tmp_path: Path):
         assert (done.returncode, done.stdout) == (2, "")
         assert "the server has not read the configuration since it changed; send it SIGHUP" in done.stderr
     assert (ran.returncode, ran.stdout) == (0, "{}")
+    assert [tool for tool, _ in refused] == ["Bash", "Bash", "(prompt)"]
+    assert {"the hook's configuration changed since" in detail for _, detail in refused} == {True}, refused
     assert json.loads(after.stdout)["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+async def list_refusals(folder: Path, session: str) -> list[tuple[str, str]]:
+    """The tools of the calls that were refused, and why."""
+    run = f"key:{(folder / 'key').read_text('utf-8').split('_')[1]}/{session}"
+    async with Ledger(f"sqlite:///{folder}/ledger.db") as ledger:
+        found = [entry.payload or {} async for entry in ledger.query(run=run, kind="decision")]
+    return [(entry["metadata"]["call"]["tool"], entry["detail"]) for entry in found if not entry["allowed"]]
 
 
 def test_the_command_for_people_asks_the_server_too(folder: Path, server: ServerProcess):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kit.patience import wait_for
 from kit.server import CONFIG, run_server
 
 pytestmark = pytest.mark.timed
@@ -137,3 +139,58 @@ def test_the_deadline_ends_rules(tmp_path: Path):
 
     assert (late.status_code, late.json()["code"]) == (504, "deadline")
     assert (after.status_code, after.json()["allowed"]) == (200, True)
+
+
+WAITING = """
+import asyncio
+from pathlib import Path
+
+
+async def answer(content):
+    while not Path(__file__).with_name("go").exists():
+        await asyncio.sleep(0.01)
+    return True
+"""
+
+ONE_AT_A_TIME = """
+[server]
+concurrency = 1
+queue = 3
+deadline = 900
+
+[judges.waiting]
+seats = ["python:waiting_judges:answer"]
+timeout = 900
+
+[defaults]
+judge = "waiting"
+"""
+
+
+def test_one_key_leaves_places_to_wait_for_others(tmp_path: Path, monkeypatch: Any):
+    """Its third request that waits is refused with 503, and the first of another key is still taken and answered."""
+    (tmp_path / "waiting_judges.py").write_text(WAITING, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with run_server(tmp_path, config=CONFIG + ONE_AT_A_TIME) as server, ThreadPoolExecutor(5) as pool:
+        greedy, other = (server.open_client(key=server.make_key("judge", name=name)) for name in ("greedy", "other"))
+        watching = server.open_client(key=server.make_key("read", name="watching"))
+
+        def ask(client: Any) -> Any:
+            return client.post("/v1/evaluate", json={"content": "x", "criteria": "Good."})
+
+        def send(client: Any, waiting: int) -> Any:
+            """A request that is answered already, or with which so many wait."""
+            sent = pool.submit(ask, client)
+            gauges = {"adjudge_judging 1.0", f"adjudge_waiting {waiting:.1f}"}
+            wait_for(lambda: sent.done() or gauges <= set(watching.get("/metrics").text.splitlines()))
+            return sent
+
+        try:
+            sent = [send(greedy, 0), send(greedy, 1), send(greedy, 2), send(greedy, 3), send(other, 3)]
+        finally:
+            (tmp_path / "go").touch()
+        *taken, refused, last = (item.result() for item in sent)
+
+    assert (refused.status_code, refused.json().get("code")) == (503, "busy")
+    assert "retry-after" in refused.headers
+    assert [(answer.status_code, answer.json()["outcome"]) for answer in (*taken, last)] == [(200, "passed")] * 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,24 +14,38 @@ from typing import Any
 
 import pytest
 
+from adjudge import Approvals
+from kit.cli import WORDS
+from kit.house import TESTS
 from kit.mcp import open_http, read_text
 from kit.patience import HANG
 from kit.server_process import httpx, make_environment, run_command
 
 pytestmark = [pytest.mark.integration, pytest.mark.timed, pytest.mark.slow]
 
-CONFIG = """
+CONFIG = f"""
+[defaults]
+judge = "words"
+
+[judges.words]
+seats = ["{WORDS}"]
+
+[rubrics]
+polite = "polite.yaml"
+
 [gates.short]
-rules = [{length = 10}]
+rules = [{{length = 10}}]
 
 [gates.mails]
-rules = [{length = 10}]
+rules = [{{length = 10}}]
 on_rule = "ask"
-ask = {approvers = ["ana"], show_content = true}
+ask = {{approvers = ["ana"], show_content = true}}
 
 [ledger]
 url = "adjudge.db"
 """
+
+RUBRIC = "name: polite\ncriteria: [{name: criteria, description: Is polite.}]\n"
 
 LONG = "Dear customer, your parcel is lost."
 
@@ -46,6 +61,7 @@ def package(require) -> None:
 def folder(tmp_path: Path) -> Path:
     """A folder with a configuration."""
     (tmp_path / "adjudge.toml").write_text(CONFIG, "utf-8")
+    (tmp_path / "polite.yaml").write_text(RUBRIC, "utf-8")
     return tmp_path
 
 
@@ -60,7 +76,7 @@ def make_key(folder: Path, *options: str) -> str:
 def serve(folder: Path, *options: str) -> Iterator[str]:
     """The address of a server over HTTP, until the block ends."""
     command = [*COMMAND, "--http", "--port", "0", *options]
-    process = subprocess.Popen(command, cwd=folder, env=make_environment(), stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, cwd=folder, env=make_tests_importable(), stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
         line = process.stderr.readline()
@@ -86,6 +102,50 @@ def check(gate: str, content: str) -> tuple[str, dict[str, Any]]:
     return "check", {"gate": gate, "content": content}
 
 
+def evaluate(content: str) -> tuple[str, dict[str, Any]]:
+    return "evaluate", {"content": content, "rubric": "polite"}
+
+
+def make_tests_importable() -> dict[str, str]:
+    """The environment of a server whose judge is a function of the tests."""
+    environment = make_environment()
+    return environment | {"PYTHONPATH": os.pathsep.join([environment["PYTHONPATH"], str(TESTS)])}
+
+
+def use_all(transport: Any, folder: Path, mode: str) -> list[Any]:
+    """The results of an agent that judges, is held, waits until Ana has approved, and asks again twice."""
+    from mcp import Client
+
+    async def go() -> list[Any]:
+        async with Client(transport, mode=mode) as client:
+            judged = [await client.call_tool(*evaluate(content)) for content in ("good", "bad")]
+            held = await client.call_tool(*check("mails", LONG))
+            waits = ("wait_for_approval", {"word": held.structured_content["word"], "seconds": 10})
+            async with asyncio.TaskGroup() as tasks:
+                waiting = tasks.create_task(client.call_tool(*waits))
+                await approve(folder)
+            again = [await client.call_tool(*check("mails", LONG)) for _ in range(2)]
+            return [*judged, held, waiting.result(), *again]
+
+    return asyncio.run(go())
+
+
+async def approve(folder: Path) -> None:
+    """Approve the one request that is open, as another process does."""
+    async with Approvals(f"sqlite:///{folder / 'adjudge.db'}") as approvals:
+        [request] = await approvals.list()
+        await approvals.decide(request.id, "ana", True, "it is true")
+
+
+def check_all(results: list[Any]) -> None:
+    """Both verdicts of the judge, and an approval that is good for one check."""
+    said = [result.structured_content for result in results]
+
+    assert [result.is_error for result in results] == [False] * 6, [read_text(result) for result in results]
+    assert [answer["outcome"] for answer in said[:2]] == ["passed", "failed"]
+    assert [answer["status"] for answer in said[2:]] == ["pending", "approved", "pass", "pending"]
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_the_client_that_starts_it_is_served(folder: Path, mode: str):
     """Nothing but the protocol is on standard output; a run that has a name finds its request again."""
@@ -94,14 +154,15 @@ def test_the_client_that_starts_it_is_served(folder: Path, mode: str):
 
     def connect() -> Any:
         command, *arguments = [*COMMAND, "--config", str(folder / "adjudge.toml"), "--run", "desk"]
-        return stdio_client(StdioServerParameters(command=command, args=arguments, env=make_environment()))
+        return stdio_client(StdioServerParameters(command=command, args=arguments, env=make_tests_importable()))
 
     calls = [check("short", "Hi."), check("short", LONG), check("mails", LONG)]
     first = call(connect(), *calls, mode=mode)
-    [again] = call(connect(), calls[2], mode=mode)
+    again = use_all(connect(), folder, mode)
 
     assert [result.structured_content["status"] for result in first] == ["pass", "blocked", "pending"]
-    assert again.structured_content == first[2].structured_content
+    assert again[2].structured_content == first[2].structured_content
+    check_all(again)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -118,6 +179,7 @@ def test_over_http_a_key_is_needed(folder: Path, mode: str):
             ("wait_for_approval", {"word": word, "seconds": 0}),
             mode=mode,
         )
+        check_all(use_all(open_http(url, ours), folder, mode))
 
     assert (passed.structured_content["status"], held.structured_content["status"]) == ("pass", "pending")
     assert [result.is_error for result in theirs] == [False, True, True]

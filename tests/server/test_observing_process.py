@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import os
 import subprocess
@@ -22,8 +23,10 @@ from adjudge.labels import open_label_queue
 from adjudge.ledger import Entry, create_signing_key
 from kit.environment import FULL
 from kit.labels import label_all
+from kit.observed_calls import read_shown_rates
 from kit.patience import HANG
 from kit.server_process import ServerProcess, run_command, serve
+from kit.viewing import view_named
 
 pytestmark = [
     pytest.mark.integration,
@@ -220,6 +223,14 @@ def measure(folder: Path) -> dict[str, Any]:
     return rates
 
 
+def read_page(folder: Path) -> dict[tuple[str, str], tuple[float, float, float]]:
+    """The shares, with their limits, that the served page shows to whoever labelled the calls."""
+    with view_named([folder / "observed"]) as viewing:
+        answer = viewing.enter().get("/runs/observed/calls")
+    assert answer.status_code == 200
+    return read_shown_rates(html.unescape(answer.text))
+
+
 def read_command(content: Any) -> str:
     parsed = json.loads(content) if isinstance(content, str) else content
     return str(parsed["arguments"]["command"])
@@ -250,8 +261,10 @@ def test_while_enforcing_no_call_runs_that_neither_the_gate_nor_a_person_allowed
         PLANTED[2].format(n=n) for n in range(EACH)
     }
     assert all(again[command] for command, may_run in COMMANDS.items() if may_run)
-    share, shown = 1 / len(PLANTED), deciders["judge"]["wrong_passes_of_bad"]
-    assert 0 < shown["low"] <= share <= shown["high"] < 1
+    share, computed = 1 / len(PLANTED), deciders["judge"]["wrong_passes_of_bad"]
+    _, low, high = read_page(folder)["judge", "of the calls to stop"]
+    assert 0 < low <= share <= high < 1
+    assert (low, high) == pytest.approx((computed["low"], computed["high"]), abs=6e-4)
 
     check_certificate_is_missed(folder)
 

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,13 +24,15 @@ from kit.server import CONFIG, PASSWORD, httpx
 pytestmark = [pytest.mark.integration, pytest.mark.skipif(os.name == "nt", reason="signals of Unix")]
 
 SLOW = '''
-"""A judge in code that takes its time."""
+"""A judge in code that answers once there is a file."""
 
 import asyncio
+from pathlib import Path
 
 
 async def answer(content):
-    await asyncio.sleep(4.0)
+    while not Path("release").exists():
+        await asyncio.sleep(0.01)
     return True
 '''
 
@@ -182,13 +183,14 @@ def test_a_server_starts_answers_reloads_and_stops(folder, line):
 
 
 def test_what_is_under_way_is_finished_and_what_waits_is_handed_back(folder, line):
-    """SIGTERM: one is being judged and is answered, one waits and is answered with 503."""
+    """SIGTERM: one waits and is answered with 503 at once, one is being judged and is answered when it is."""
     (folder / "adjudge.toml").write_text(CONFIG + SLOW_GATE, encoding="utf-8")
     (folder / "slow_judge.py").write_text(SLOW, encoding="utf-8")
     (folder / "one.yaml").write_text(
         "name: One\ncriteria: [{name: good, description: It is good.}]\n", encoding="utf-8"
     )
     key = line("keys", "create", "ci", "--scope", "judge").out.strip()
+    watching = line("keys", "create", "watcher", "--scope", "read").out.strip()
     answers: list[tuple[int, bool, str]] = []
 
     def check(content: str) -> None:
@@ -197,17 +199,28 @@ def test_what_is_under_way_is_finished_and_what_waits_is_handed_back(folder, lin
 
     with serving(folder) as running:
         threads = [threading.Thread(target=check, args=(text,)) for text in ("one", "two")]
-        for thread in threads:
+        for waiting, thread in enumerate(threads):
             thread.start()
-            time.sleep(0.5)
+            wait_for(lambda waiting=waiting: count_contents(running.url, watching) == (1, waiting))
         full = ask(running.url, key, "slow", "three")
         assert (full.status_code, full.json()["code"], full.headers["retry-after"]) == (503, "busy", "1")
-        status = running.stop()
+        running.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: answers)
+        assert answers == [(503, False, "1")]
+        (folder / "release").touch()
+        status = running.process.wait(timeout=HANG)
         for thread in threads:
-            thread.join()
+            thread.join(HANG)
 
     assert status == 0
-    assert sorted(answers) == [(200, True, ""), (503, False, "1")]
+    assert answers == [(503, False, "1"), (200, True, "")]
+
+
+def count_contents(url: str, key: str) -> tuple[int, int]:
+    """The contents that are being judged, and those that wait."""
+    shown = httpx.get(f"{url}/metrics", headers={"Authorization": f"Bearer {key}"}, timeout=HANG).text
+    counts = dict(re.findall(r"^adjudge_(judging|waiting) ([0-9.]+)$", shown, re.MULTILINE))
+    return int(float(counts["judging"])), int(float(counts["waiting"]))
 
 
 @pytest.mark.parametrize(

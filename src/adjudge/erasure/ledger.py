@@ -344,7 +344,7 @@ def read_key(connection: Connection) -> bytes | None:
 def note_chosen(chosen: Chosen, findings: Findings) -> None:
     """Note in ``findings`` how much was chosen in a ledger's database, in the words of the report."""
     findings.count("ledger", len(chosen.entries), f"bodies of {_list_kinds(chosen.entries)}")
-    opened = "1 was open and is closed" if chosen.opened == 1 else f"{chosen.opened:,} were open and are closed"
+    opened = f"{chosen.opened:,} of them open, which forgetting closes"
     findings.count("approvals", len(chosen.approvals), opened if chosen.opened else "")
     findings.count("kept answers", len(chosen.answers))
     findings.count("search index", chosen.searchable)

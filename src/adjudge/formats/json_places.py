@@ -77,6 +77,24 @@ def decode_text(text: str, node: JsonNode) -> str:
     return decoded
 
 
+_CALL_BEGINS = re.compile(
+    r'\{\s*"tool"\s*:\s*("(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*+")\s*,\s*"arguments"\s*:\s*\{', re.ASCII
+)
+
+
+def describe_call(text: str) -> str | None:
+    """Describe a call of a tool by its tool and how its arguments begin; ``None`` for a text that begins as no call.
+
+    The text may be cut off anywhere behind that, so it is not read as JSON.
+    """
+    begins = _CALL_BEGINS.match(text.lstrip())
+    if begins is None:
+        return None
+    tool = decode_text(begins[0], JsonNode("text", *begins.span(1)))
+    arguments = begins.string[begins.end() :].strip().rstrip("} \n")
+    return f"{tool}: {arguments}" if arguments else tool
+
+
 def find_decoded(text: str, node: JsonNode, place: int) -> int:
     """Find the place in what a text node says for a place in the JSON; within an escape, its begin."""
     return _convert_place(text, node, place, decoded=False)

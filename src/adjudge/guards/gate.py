@@ -73,6 +73,7 @@ from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import as_judge
 from adjudge.ledger.judged import describe_judged
 from adjudge.ledger.payload import check_text
+from adjudge.ledger.recorded import PERSON_ASKED
 from adjudge.ledger.signature import render_public_key
 from adjudge.result import DecidedBy, JudgeResult, RuleResult
 from adjudge.rubric.file import load_rubric
@@ -374,7 +375,7 @@ class Check:
             basis[self.request.kind] = self.request.describe(gate.name)
             most_open = self.request.limit_open()
             limits = {"most_open": most_open} if most_open else {}
-        detail = _join(_ASKED, "on_rule='ask'" if was_failed_by_rule(result) else because)
+        detail = _join(PERSON_ASKED, "on_rule='ask'" if was_failed_by_rule(result) else because)
         # Plain, as it will be read back: an object that says something else later would make another request of it.
         blocked = replace(blocked, metadata=to_plain(blocked.metadata), basis=basis, detail=detail)
         try:
@@ -625,9 +626,7 @@ def _join(first: str, second: str) -> str:
     return ": ".join([clause for clause in (first, second) if clause])
 
 
-_ASKED = "a person was asked"
-
-_ASKED_ALREADY = "a person was asked about this very call already"
+_ASKED_ALREADY = f"{PERSON_ASKED} about this very call already"
 
 _USED = "the approval was used before, and can be used once"
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Literal, Self
 
+from adjudge.formats.json_places import describe_call
 from adjudge.formats.record import Layout, read_record, write_record
 from adjudge.ledger.columns import DecidedMembers, JudgedMembers, read_members
 from adjudge.ledger.entry import Entry
+from adjudge.ledger.payload import is_digest
 from adjudge.result import Outcome
 
 ResultState = Literal["passed", "failed", "undecided", "held"]
@@ -83,9 +85,14 @@ class RecordedResult:
 
     @property
     def about(self) -> str:
-        """A line that says what it is about: its title, else how the content begins if it is kept, else the reason."""
-        lines = (self.title or self.content or self.reason).strip().splitlines()
-        return lines[0][:300] if lines else ""
+        """A line that says what it is about: its title, else how the content begins if it is kept, else the reason.
+
+        Empty where none of them says anything: that somebody was asked, its state says already.
+        """
+        begins = _describe_beginning((self.content or "")[:_READ_OF_CONTENT])
+        texts = (self.title, begins, "" if self.reason.startswith(PERSON_ASKED) else self.reason)
+        shown = next((text.strip() for text in texts if text.strip() and not is_digest(text)), "")
+        return shown.splitlines()[0][:_LONGEST_LINE] if shown else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Write this value as plain data."""
@@ -95,6 +102,21 @@ class RecordedResult:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back what ``to_dict`` wrote; anything else raises ``UsageError``."""
         return read_record(cls, data)
+
+
+PERSON_ASKED = "a person was asked"
+"""The beginning of the reason that a gate gives for what it holds."""
+
+_LONGEST_LINE = 300
+
+_READ_OF_CONTENT = 4_000
+"""Characters of a content that are looked at for a line about it."""
+
+
+def _describe_beginning(text: str) -> str:
+    """Describe a content by its beginning; a call, and any other JSON, in one line."""
+    call, stripped = describe_call(text), text.strip()
+    return " ".join((call or stripped).split()) if call or stripped[:1] in ("{", "[") else stripped
 
 
 def read_recorded(entry: Entry) -> RecordedResult | None:

@@ -10,6 +10,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -28,6 +29,7 @@ from adjudge.rules.document import fold, read_value
 from adjudge.rules.json_objects import list_objects
 from adjudge.rules.values import (
     Place,
+    TooDeepError,
     describe_place,
     join_halves,
     list_readings,
@@ -95,17 +97,25 @@ def make_not_contains(
     """Make a check that none of the texts is in the content (with ``all``: at least one of them is not)."""
     refused, is_plain = _read_texts("not_contains", text), check_flag("as_written", as_written)
     together, fold = check_flag("all", all), _choose_fold(ignore_case, plain=is_plain)
+    find = _find_present if is_plain else _find_refused
 
     def check(content: Any) -> RuleResult:
         searched = _text_of(content)
         seen: list[str] = []
+
+        def holds_all_seen(text: str) -> bool:
+            return len(find(text, seen, fold)) == len(seen)
+
         for place, value in _list_readings_of(searched, as_written=is_plain):
-            present = _find_present(value, refused, fold) if is_plain else _find_refused(value, refused, fold)
+            present = find(value, refused, fold)
             # What stands in different places counts together: a reader of the whole sees all of it.
             seen += [needle for needle in present if needle not in seen]
             if len(seen) == len(refused) or (seen and not together):
-                where = f" in {_describe_place(place)}" if value is not searched and not together else ""
-                return _make_failure(f"contains {_list_texts(seen)}{where}")
+                if together:
+                    return _make_failure(f"contains {_list_texts(seen)}")
+                if value is not searched:
+                    return _make_failure(f"contains {_list_texts(seen)} in {_describe_place(place)}", place)
+                return _make_failure(f"contains {_list_texts(seen)}", _find_place(searched, holds_all_seen))
         return _make_pass(f"does not contain {_list_texts([needle for needle in refused if needle not in seen])}")
 
     return check
@@ -133,13 +143,15 @@ def make_regex(*, pattern: str, absent: bool = False, ignore_case: bool = False,
         searched = _text_of(content)
         match = compiled.search(searched)
         if match is not None:
-            where = f"{quote(match.group())} at character {match.start()}"
-            return _make_result(f"{where} matches {shown_pattern}", passed=not unwanted)
+            message = f"{quote(match.group())} at character {match.start()} matches {shown_pattern}"
+            if not unwanted:
+                return _make_pass(message)
+            return _make_failure(message, _find_place(searched, lambda text: compiled.search(join_halves(text))))
         for place, value in () if is_plain else _list_searched(searched, unwanted=unwanted, anchored=anchored):
             match = compiled.search(join_halves(value))
             if match is not None:
-                where = f"{quote(match.group())} in {_describe_place(place)}"
-                return _make_result(f"{where} matches {shown_pattern}", passed=not unwanted)
+                message = f"{quote(match.group())} in {_describe_place(place)} matches {shown_pattern}"
+                return _make_failure(message, place) if unwanted else _make_pass(message)
         return _make_result(f"nothing matches {shown_pattern}", passed=unwanted)
 
     return check
@@ -277,7 +289,7 @@ def make_json_schema(*, schema: Mapping[str, Any] | bool, absent: bool = False, 
 
     def explain(value: Any) -> str | None:
         mismatch = validator.find_error(value)
-        return None if mismatch is None else f"{_path_of(mismatch)}: {flatten(mismatch.message, QUOTED)}"
+        return None if mismatch is None else _describe_mismatch(mismatch)
 
     if _check_within("json_schema", within, absent=absent):
         return lambda content: _find_fitting(content, explain, "holds a JSON object that fits the schema")
@@ -288,12 +300,13 @@ def make_json_schema(*, schema: Mapping[str, Any] | bool, absent: bool = False, 
         except ValueError as error:
             return _make_result(f"is not JSON: {flatten(str(error), QUOTED)}", passed=absent)
         try:
-            mismatch = explain(value)
+            mismatch = validator.find_error(value)
         except TooManyStepsError as too_many:
             return _make_failure(str(too_many))  # with ``absent`` as well: it is not known whether it fits
-        if mismatch is not None:
-            return _make_result(mismatch, passed=absent)
-        return _make_result("fits the schema", passed=not absent)
+        if mismatch is None:
+            return _make_result("fits the schema", passed=not absent)
+        message = _describe_mismatch(mismatch)
+        return _make_pass(message) if absent else _make_failure(message, _path_of(mismatch))
 
     return check
 
@@ -395,8 +408,17 @@ def _make_pass(message: str) -> RuleResult:
     return _make_result(message, passed=True)
 
 
-def _make_failure(message: str) -> RuleResult:
-    return _make_result(message, passed=False)
+def _make_failure(message: str, place: Place | str = None) -> RuleResult:
+    """Make the result of a check that failed, about one value of the content if its place is given."""
+    named = place if isinstance(place, str) else describe_place(place)
+    return RuleResult(name="", passed=False, message=message, metadata={"place": named} if named else {})
+
+
+def _find_place(text: str, is_found: Callable[[str], object]) -> Place:
+    """Find the first value of a text that is JSON in which a check finds what it found in the whole."""
+    with suppress(TooDeepError):  # the check has failed already, and without a place
+        return next((place for place, value in list_readings(text) if place is not None and is_found(value)), None)
+    return None
 
 
 def _text_of(content: Any) -> str:
@@ -531,12 +553,17 @@ def _compile_schema(schema: Any) -> CompiledSchema:
         ) from None
 
 
+def _describe_mismatch(error: Any) -> str:
+    return f"{_path_of(error) or 'the value'}: {flatten(error.message, QUOTED)}"
+
+
 def _path_of(error: Any) -> str:
+    """Return the place of what does not fit, or of what is missing; empty for the whole value."""
     missing = [error.kind.property] if error.kind.name == "required" else []
     path = ""
     for part in [*error.instance_path, *missing]:
         path += f"[{part}]" if isinstance(part, int) else f".{part}"
-    return flatten(path.removeprefix("."), QUOTED) or "the value"
+    return flatten(path.removeprefix("."), QUOTED)
 
 
 LONGEST_LABEL = 60

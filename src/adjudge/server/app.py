@@ -26,6 +26,7 @@ from adjudge.server.api.metrics import router as metrics_api
 from adjudge.server.api.results import router as results_api
 from adjudge.server.api.runs import router as runs_api
 from adjudge.server.api.tools import router as tools_api
+from adjudge.server.due_requests import close_due_requests
 from adjudge.server.metrics import Metrics
 from adjudge.server.pages.approvals import router as approvals_router
 from adjudge.server.pages.audits import router as audits_router
@@ -121,7 +122,8 @@ def make_app(
         try:
             if holder.current is None:  # opened before by what runs it, so that an error is a sentence
                 await holder.open()
-            yield
+            async with close_due_requests(holder):
+                yield
         finally:
             await holder.aclose()
 

@@ -19,7 +19,7 @@ from adjudge.formats.text import show
 from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.gate import Gate
 from adjudge.harness.checking import CallGuard, HookGuard
-from adjudge.harness.events import Harness
+from adjudge.harness.events import Harness, HookEvent
 from adjudge.harness.guard_server import name_config
 from adjudge.ledger.ledger import Ledger
 from adjudge.server.problem import Problem
@@ -52,14 +52,16 @@ class ServerHooks:
         """Find the guard of a harness, whose files are read only where it is on this machine; raises as above."""
         return self._open_guard((harness, is_local), lambda: self._maker.make_hook(harness, bind_files=is_local))
 
-    def check_config(self, named: str | None) -> None:
+    async def check_config(self, named: str | None, hook: HookGuard, event: HookEvent) -> None:
         """Compare the configuration of a hook on this machine with the one that was read here.
 
-        Raises ``Problem`` (412) where it is the same file and has changed since: without this, a rule that an operator
-        added and installed would judge nothing until the server read it. ``None``, and any other file, are accepted.
+        Raises ``Problem`` (412) where it is the same file and has changed since, and records that: without this, a rule
+        that an operator added and installed would judge nothing until the server read it. ``None``, and any other file,
+        are accepted.
         """
         place, _, _ = self._config_name.partition(" ")
         if named is not None and named.startswith(place) and named != self._config_name:
+            await hook.record_refusal(event, reason="the hook's configuration changed since the server read it")
             raise Problem(
                 412,
                 f"the server read {self._path} before it changed; send it SIGHUP, or start adjudge serve again",

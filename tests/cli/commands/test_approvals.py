@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from adjudge import open_dataset
+from adjudge import Gate, open_dataset
 from adjudge.guards import Approval, digest_shown
 from adjudge.ledger import create_signing_key
 from kit import asgi, cli
@@ -128,6 +128,18 @@ def test_what_does_not_count_is_status_2_and_recorded(
     assert message in done.sentence
     assert done.sentence.endswith("the attempt is recorded")
     assert tell(URL)[-1] == ("voted", False, ME)
+
+
+def test_what_is_not_shown_in_full_can_be_denied_only(line: Line):
+    """Whoever approves it has not seen what passes."""
+    ident = request(ME, content=None)
+    done = line.vote(ident, "--reason", "I trust them", *HERE)
+
+    assert done.status == 2
+    assert names(done.sentence, ident, "does not show all", "can be denied", "content is not kept")
+    assert (get(ident).status, get(ident).votes) == ("open", ())
+    assert line.vote(ident, "--reason", "nobody can see it", *HERE, command="deny").status == 0
+    assert get(ident).status == "denied"
 
 
 def test_somebody_who_may_not_decide_is_told_who_may(line: Line):
@@ -269,6 +281,26 @@ def test_list_shows_what_is_open(line: Line):
     assert line("approvals", "list", "--approver", "cy", *HERE).err.startswith("no requests that are open, for 'cy' to")
     assert line("approvals", "list", "--approver", "bob", "--json", *HERE).document["approvals"][0]["id"] == one
     assert line("approvals", "list", "--approver", "cy", "--json", *HERE).document["approvals"] == []
+
+
+def test_list_shows_the_title_that_a_program_gave(line: Line):
+    """In one line, and beside the gate; without one, what would be done, and how the content begins."""
+
+    async def hold(approvals: Any) -> None:
+        gate = Gate("replies", rules=[{"contains": "yes"}], on_rule="ask", approvals=approvals, ask={"approvers": [ME]},
+                    show_content=True, wait=False)  # fmt: skip
+        await gate.check(TEXT, metadata={"title": "Refund 184.00 EUR\non order 77418", "agent": "support"})
+        await gate.check(TEXT, metadata={"tool": "payments.refund"})
+        await gate.check(TEXT)
+
+    use(URL, hold)
+    rows = [row.split("\t")[1:3] for row in line("approvals", "list", *HERE).out.splitlines()[1:]]
+
+    assert rows == [
+        ["Refund 184.00 EUR on order 77418", "replies"],
+        [f"payments.refund: {TEXT}", "payments.refund"],
+        [f"replies: {TEXT}", "replies"],
+    ]
 
 
 def test_list_closes_what_has_expired(line: Line):

@@ -10,7 +10,7 @@ import pytest
 
 from adjudge import Gate, Ledger
 from kit.cli import ME, Line, configure, isolate
-from kit.erasures import SECRET, fill
+from kit.erasures import SECRET, SUBJECT, fill
 from kit.ledgers import run
 
 ABOUT, ANOTHER = {"customer": "C-1"}, {"customer": "C-10"}
@@ -54,7 +54,7 @@ def test_it_looks_wherever_the_configuration_keeps_something(line: Line):
     assert done.out.splitlines()[:8] == [
         "Deleted, 25 texts",
         "  ledger                8  bodies of 5 of approvals, 3 decisions",
-        "  approvals             2  1 was open and is closed",
+        "  approvals             2  1 of them open, which forgetting closes",
         "  kept replies          2",
         "  recordings            2  in recorded.jsonl",
         "  runs                  2  monday",
@@ -67,6 +67,21 @@ def test_it_looks_wherever_the_configuration_keeps_something(line: Line):
     assert max(map(len, done.out.splitlines())) <= 80
     texts = [path.read_bytes() for path in Path().rglob("*") if path.is_file() and path.name != "data.jsonl"]
     assert not [text for text in texts if SECRET.encode() in text]
+
+
+def test_one_content_is_forgotten_by_its_digest(line: Line):
+    """With or without the name of the hash before it; what was not about this very text stays."""
+    planned = line("forget", "--subject", f"sha256:{SUBJECT}", "--dry-run", "--json").document["deleted"]
+    done = line("forget", "--subject", SUBJECT, "--reason", "asked, ticket 5513")
+    again = line("forget", "--subject", SUBJECT, "--dry-run", "--json").document["deleted"]
+
+    assert done.status == 0
+    assert "The ledger verifies: " in done.out
+    assert {each["place"] for each in planned if each["count"]} >= {"ledger", "approvals"}
+    assert done.out.startswith(f"Deleted, {sum(each['count'] for each in planned)} texts\n")
+    assert not any(each["count"] for each in again)
+    assert line(*FORGET, "--dry-run").out.startswith("Would be deleted, ")
+    assert line("forget", "--subject", "C-1", "--reason", "asked").status == 2
 
 
 def test_a_dry_run_needs_no_reason_and_no_key(line: Line):

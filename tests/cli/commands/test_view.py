@@ -258,6 +258,15 @@ def test_cases_and_runs_that_come_later_are_there_on_reload(tmp_path: Path):
 # ---------------------------------------------------------------- the command
 
 
+def start_command(folder: Path, *options: str, **variables: str) -> subprocess.Popen[str]:
+    """``adjudge view`` in a process of its own, in a folder."""
+    command = [sys.executable, "-c", "from adjudge.cli import main; main()", "view", *options]
+    environment = make_environment(variables)
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
 def test_a_folder_without_a_run_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any):
     """Before anything listens."""
     cli.isolate(monkeypatch, tmp_path)
@@ -287,11 +296,7 @@ def test_the_secret_is_on_no_command_line_and_ctrl_c_ends_it(folder: Path, tmp_p
     seen, browser = tmp_path / "seen", tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\nprintf "%s" "$1" > {seen}.new && mv {seen}.new {seen}\n', encoding="utf-8")
     browser.chmod(0o700)
-    command = [sys.executable, "-c", "from adjudge.cli import main; main()", "view"]
-    environment = make_environment({"BROWSER": f"{browser} %s"})
-    process = subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = start_command(folder, BROWSER=f"{browser} %s")
     try:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
@@ -315,3 +320,20 @@ def test_the_secret_is_on_no_command_line_and_ctrl_c_ends_it(folder: Path, tmp_p
     assert process.returncode == 0
     assert "Traceback" not in errors
     assert not place.exists()
+
+
+@pytest.mark.integration
+def test_each_view_listens_on_a_port_of_its_own_of_this_machine(folder: Path):
+    """Two at once: nobody chose the ports, and each address has a secret of its own."""
+    views = [start_command(folder, "--no-browser") for _ in range(2)]
+    try:
+        addresses = [view.stdout.readline().strip() for view in views if view.stdout is not None]
+    finally:
+        for view in views:
+            view.kill()
+            view.communicate(timeout=HANG)
+    found = [re.fullmatch(r"http://127\.0\.0\.1:(\d+)/open/(\S{41,})", address) for address in addresses]
+
+    assert all(found), addresses
+    ports, secrets = zip(*[match.groups() for match in found if match is not None], strict=True)
+    assert len({*ports}) == len({*secrets}) == 2

@@ -29,6 +29,8 @@ judge = "calm"
 
 JUDGE = 'def answer(content):\n    return "bad" not in str(content)\n'
 
+REDACTION = 'def hide(text):\n    return text.replace("Weber", "[name]")\n'
+
 METADATA = {"customer": "C-1"}
 
 
@@ -76,6 +78,43 @@ def test_what_a_judge_and_a_firewall_judged_is_kept_too(program):
     assert read_story(program, result["id"])["result"]["content"] == "Fine, Weber."
     assert read_story(program, result["id"])["entries"][0]["payload"]["task"] == "Greet."
     assert "Weber" in read_story(program, checked["chain_result"]["id"])["result"]["content"]
+
+
+@pytest.mark.parametrize(
+    ("kept", "content", "task"),
+    [
+        ('store_content = "redacted"\nredact = "python:redactions:hide"', "Fine, [name].", "Answer [name]."),
+        ('store_content = "held"', None, None),
+        ('store_content = "hash"', None, None),
+    ],
+)
+def test_the_configuration_says_what_is_kept_of_what_passed(tmp_path, monkeypatch, kept, content, task):
+    """Redacted is kept without the name; of what no person is asked about, the others keep nothing."""
+    (tmp_path / "redactions.py").write_text(REDACTION, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    with run_server(tmp_path, CONFIG.replace('store_content = "full"', kept)) as running:
+        program = running.open_client(key=running.make_key("judge", "read"))
+        body = {"content": "Fine, Weber.", "task": "Answer Weber."}
+        decision = program.post("/v1/gates/publish/check", json=body).json()
+        payload = read_story(program, decision["id"])["entries"][0]["payload"]
+
+    assert (payload.get("content"), payload.get("task")) == (content, task)
+    files = [path.read_bytes() for path in tmp_path.glob("adjudge.db*")]
+    assert not any(b"Weber" in text for text in files)
+
+
+def test_held_keeps_what_a_person_is_asked_and_the_page_shows_it(tmp_path):
+    """Beside the request, for the approver; not in the ledger's entries."""
+    content = "Dear Mr Weber, this is longer than forty characters."
+    with run_server(tmp_path, CONFIG.replace('store_content = "full"', 'store_content = "held"')) as running:
+        running.add_account("Ana")
+        program = running.open_client(key=running.make_key("judge", "read"))
+        held = program.post("/v1/gates/held/check", json={"content": content}).json()
+        entries = read_story(program, held["approval_id"])["entries"]
+        page = running.sign_in("Ana").get(f"/approvals/{held['approval_id']}").text
+
+    assert content in page
+    assert not [entry for entry in entries if "Weber" in json.dumps(entry["payload"])]
 
 
 def test_the_answers_that_a_server_keeps_are_forgotten(server, program):

@@ -140,6 +140,19 @@ def test_the_title_of_a_call_without_one_is_its_tool_and_how_its_arguments_begin
     assert '<h1 class="exact" dir="auto">payments.refund</h1>' in read(ana, ask_about_call(server, {}, quote=""))
 
 
+@pytest.mark.parametrize("picture", ["\U0001f469\u200d\U0001f4bb", "\U0001f469\U0001f3fd\u200d\U0001f4bb"])
+def test_a_picture_of_several_characters_is_whole_in_a_title(server: RunningServer, ana: Any, picture: str):
+    """A woman at a computer is joined by a character that nobody sees, which elsewhere is named and not shown."""
+    title = f"Ask {picture} to pay"
+    ident = make_request(server, metadata={"title": title})
+    titles = (f'<b class="exact" dir="auto">{title}</b>', f"<h1[^>]*>{title}</h1>")
+
+    assert title in ana.get("/approvals").text
+    assert re.search(titles[1], read(ana, ident))
+    assert title in ana.get("/results").text
+    assert re.search(titles[1], ana.get(f"/results/{ident}").text)
+
+
 def test_what_a_rule_found_stands_beside_its_argument(server: RunningServer, ana: Any):
     """Of the command, of a text with a secret in it, and of a value that does not fit; the rules are listed as well."""
     schema = {"properties": {"timeout": {"maximum": 60}}}
@@ -158,6 +171,26 @@ def test_what_a_rule_found_stands_beside_its_argument(server: RunningServer, ana
     hidden = server.sign_in("Ana")
     hidden.cookies.set("judge", "hide")
     assert "rule commands" not in read(hidden, ident)
+
+
+def test_what_a_rule_found_in_a_whole_call_stands_beside_its_argument(server: RunningServer, ana: Any):
+    """Of a schema of all of the JSON, of a pattern and of a text that must not be there, also where it is escaped."""
+    schema = {"properties": {"arguments": {"properties": {"refund": {"properties": {"amount": {"maximum": 500}}}}}}}
+    rules = [
+        {"name": "json_schema", "schema": schema, "severity": "warning"},
+        {"name": "regex", "pattern": "DE[0-9]{2}", "absent": True, "severity": "warning"},
+        {"name": "not_contains", "text": "24\nhours", "severity": "warning"},
+    ]
+    arguments = {"refund": {"order": "A-1", "amount": 900}, "to": "DE00 1234", "reply": "Within 24\nhours."}
+    ident = ask_about_call(server, arguments, quote="", rules=rules)
+    shown = read_part(read(ana, ident), '<dl class="call">', '<p class="small quiet section')
+    refund, to, reply = re.split(r" (?=to DE00|reply Within)", shown)
+
+    assert "rule json_schema" in refund
+    assert "900 is greater than the maximum of 500 in amount" in refund
+    assert "rule regex" in to
+    assert "rule not_contains" in reply
+    assert (shown.count("rule json_schema"), shown.count("rule regex"), shown.count("rule not_contains")) == (1, 1, 1)
 
 
 def test_a_call_is_shown_as_json_too(server: RunningServer, ana: Any):
@@ -571,6 +604,7 @@ def test_an_agents_call_is_shown_with_what_its_run_did_before(server: RunningSer
     part = read_part(page, '<h2 id="run">', "</section>")
 
     assert part.startswith("What its agent did before This very call was approved before, and may have run.")
+    assert "used_at 2026-11-20T12:00:00+00:00" in part
     assert "run session-7 asked for" in part
     assert part.endswith("description <i>harmless</i>")
     assert "&lt;i&gt;harmless&lt;/i&gt;" in page

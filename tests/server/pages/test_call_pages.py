@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from adjudge import Case
+from adjudge import Case, Judge, run
+from adjudge.dataset import digest_content
+from adjudge.testing import ScriptedModel
 from kit.labels import make_run
 from kit.markup import Reader
 from kit.server import RunningServer, run_server
@@ -32,11 +34,24 @@ CALL = {
 }
 
 
+RUBRIC: dict[str, Any] = {
+    "name": "Refunds",
+    "criteria": [{"name": "policy", "description": "Says only what the policy says.", "quote": True}],
+}
+
+SMALL = {"properties": {"arguments": {"properties": {"amount": {"type": "number", "maximum": 100}}}}}
+
+SAID = {"criteria": [{"name": "policy", "reasoning": "It promises a day.", "quote": QUOTED, "score": 0.2}]}
+
+
 @pytest.fixture(scope="module", name="server")
 def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder: Path = tmp_path_factory.mktemp("server")
     (folder / "runs").mkdir()
     make_run(folder / "runs" / "monday", [Case(id="x", content=CALL)])
+    rule = {"name": "json_schema", "schema": SMALL, "severity": "warning"}
+    judge = Judge(ScriptedModel(SAID))
+    run([Case(id="x", content=CALL)], judge, RUBRIC, rules=[rule], out=folder / "runs" / "quoted").finish_sync()
     asyncio.run(tell_story(folder, content=json.dumps(CALL, ensure_ascii=False, indent=2)))
     with run_server(folder, config=CONFIG) as running:
         running.add_account("Ana")
@@ -60,6 +75,11 @@ def read_call(page: str) -> str:
     return found[0]
 
 
+def read_part(page: str, begin: str, end: str) -> str:
+    """What stands between two texts of a page."""
+    return page.partition(begin)[2].partition(end)[0]
+
+
 def join_words(page: str) -> str:
     return " ".join(Reader(page).text.split())
 
@@ -68,12 +88,14 @@ def list_pages(server: RunningServer) -> dict[str, str]:
     return {
         "result": find_result(server),
         "label": "/labels/monday",
+        "case": "/runs/monday/case?id=x",
+        "case that a judge quoted": "/runs/quoted/case?id=x",
         "run": "/runs/monday",
         "report": "/runs/monday/report.html",
     }
 
 
-@pytest.mark.parametrize("name", ["result", "label", "run", "report"])
+@pytest.mark.parametrize("name", ["result", "label", "case", "case that a judge quoted", "run", "report"])
 def test_a_call_has_a_row_for_each_argument_on_every_page(server: RunningServer, ana: Any, name: str):
     """With the line breaks that it will have, code in numbered lines, and nothing of it as HTML."""
     shown = read_call(ana.get(list_pages(server)[name]).text)
@@ -99,6 +121,28 @@ def test_a_quotation_is_marked_in_the_argument_of_a_result(server: RunningServer
     assert "As JSON" in page
     assert '<h1 dir="auto">payments.refund</h1>' in page
     assert "Not in the content, though quoted: which you surely understand, not in there" in join_words(page)
+
+
+def test_on_the_page_of_a_case_a_quotation_and_a_finding_stand_in_their_arguments(server: RunningServer, ana: Any):
+    """The judge's criterion leads to its quotation; what a rule found is beside the value that it is about."""
+    page = ana.get(list_pages(server)["case that a judge quoted"]).text
+    amount, reply = (read_part(read_call(page), f">{name}<", '<div class="row') for name in ("amount", "reply"))
+
+    assert "rule json_schema" in amount
+    assert "184.0 is greater than the maximum of 100" in Reader(amount).text
+    assert f'<mark id="e1">{QUOTED}' in reply
+    assert "rule json_schema" not in reply
+    assert 'href="#e1"' in page
+    assert page.count('id="e1"') == 1
+
+
+@pytest.mark.parametrize("name", ["label", "case", "case that a judge quoted"])
+def test_the_json_of_a_call_and_its_digest_are_beside_it(server: RunningServer, ana: Any, name: str):
+    """The digest of what was judged, by which the ledger and the labels name it."""
+    page = ana.get(list_pages(server)[name]).text
+
+    assert "As JSON, " in page
+    assert f'<code class="digest">sha256:{digest_content(CALL)}</code>' in page
 
 
 def test_of_a_call_it_is_asked_whether_it_should_have_run(server: RunningServer, ana: Any):

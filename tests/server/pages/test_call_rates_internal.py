@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,19 @@ import pytest
 pytest.importorskip("scipy", reason="measuring needs the extra trust")
 
 from adjudge import open_run
-from adjudge.labels import load_looks, make_plan, open_label_queue, write_plan
+from adjudge.labels import (
+    continue_plan,
+    find_plan_status,
+    load_looks,
+    make_plan,
+    open_label_queue,
+    write_plan,
+)
 from adjudge.measurement import make_call_rates
 from adjudge.report import call_rates_document
 from kit import server_demo
-from kit.observed_calls import judge_calls, make_call_case
+from kit.labels import label_all
+from kit.observed_calls import judge_calls, make_call_case, read_shown_rates
 from kit.reports import HOSTILE
 from kit.runs import do, make_cases
 from kit.server import RunningServer, run_server
@@ -102,6 +110,80 @@ def test_two_people_label_blind_and_the_page_says_who_is_wrong(server: RunningSe
         case = next(iter(run.items())).case.id
     label = programs.post("/v1/labels/calls/labels", json={"case": case, "value": True}).json()
     assert label["blind"] is False, "they would see the figures move"
+
+
+MANY = 400
+
+STOPS: dict[str, Callable[[int], bool]] = {
+    "harness": lambda n: n % 6 == 3 or n % 25 == 1,
+    "rules": lambda n: n % 12 == 3 or n % 40 == 1,
+    "judge": lambda n: (n % 3 == 0 and n % 12 > 0) or n % 20 == 1,
+}
+"""Of many calls, every third of which people would stop, those that each decider stops."""
+
+WRONG: dict[str, tuple[Callable[[bool, bool], bool], Callable[[bool], bool]]] = {
+    "wrongly let through, of all calls": (lambda bad, stops: bad and not stops, lambda bad: True),
+    "of the calls to stop": (lambda bad, stops: bad and not stops, lambda bad: bad),
+    "wrongly stopped, of all calls": (lambda bad, stops: stops and not bad, lambda bad: True),
+    "of the calls to allow": (lambda bad, stops: stops and not bad, lambda bad: not bad),
+}
+"""The columns of the page: which calls are counted, and of which."""
+
+
+@pytest.mark.slow
+def test_of_calls_of_which_a_plan_drew_some_every_share_has_limits_that_hold_the_truth(tmp_path: Path):
+    """For the harness, the rules and the judge: what each wrongly lets through, and what it wrongly stops."""
+    calls = [
+        make_call_case(
+            n,
+            bad=n % 3 == 0,
+            harness="refused" if STOPS["harness"](n) else "ran",
+            rules="failed" if STOPS["rules"](n) else "passed",
+            judge=not STOPS["judge"](n),
+        )
+        for n in range(MANY)
+    ]
+    place = judge_calls(tmp_path / "runs" / "calls", calls)
+    drawn = label_a_plan(place)
+    with run_server(tmp_path, server_demo.CONFIG + "labels_per_case = 2\n") as server:
+        server.add_account("Rita", "read")
+        page = read(server.sign_in("Rita"), "/runs/calls/calls")
+    shown = read_shown_rates(page)
+    rates = make_call_rates(place)
+
+    assert 50 < drawn < MANY / 2
+    assert f"{drawn} calls: " in page
+    assert shown.keys() == {(name, column) for name in STOPS for column in WRONG}
+    for (name, column), (value, low, high) in shown.items():
+        is_wrong, counts = WRONG[column]
+        among = [n for n in range(MANY) if counts(n % 3 == 0)]
+        truth = sum(is_wrong(n % 3 == 0, STOPS[name](n)) for n in among) / len(among)
+        assert 0 < low < value < high < 1, (name, column)
+        assert low <= truth <= high, (name, column)
+    for decider in rates.deciders:
+        share = decider.wrong_stops
+        assert shown[decider.name, "wrongly stopped, of all calls"] == pytest.approx(
+            (share.value, share.low, share.high), abs=6e-4
+        )
+    lead = re.search(r"Of the calls that people would stop, these let through: [^<]*", page)
+    assert lead is not None
+    assert len(re.findall(r"the (?:harness|rules|judge) [\d.]+ % \([\d.]+ to [\d.]+ %\)", lead[0])) == 3
+
+
+def label_a_plan(place: Path) -> int:
+    """Two people label what a plan draws, its pilot and then the rest; the number of calls that were drawn."""
+    with open_run(place) as run:
+        plan = make_plan(run, within=0.06, seed=1)
+        for _ in range(2):
+            write_plan(plan, place)
+            with open_label_queue(run, per_case=2) as queue:
+                for rater in ("Ana", "Ben"):
+                    label_all(queue, rater, lambda task: "bad " not in str(task.content))
+                status = find_plan_status(plan, tuple(queue.labels()))
+            if not status.complete:
+                plan = continue_plan(plan, run, status)
+        assert status.complete
+        return len(plan.order)
 
 
 def test_hostile_names_and_calls_are_text_on_the_page(tmp_path: Path):

@@ -380,6 +380,26 @@ def test_deny_several_shows_each_without_leaving(server: RunningServer, ana: Any
     decide(server, ident, "Ben", False)
 
 
+def test_deny_several_shows_the_rows_of_a_call(server: RunningServer, ana: Any):
+    """As on the page of the request; of a content that is longer than what is kept in the list, its beginning."""
+    call = {"tool": "mail.send", "arguments": {"to": "Mara", "body": "Dear Mara,\n\nit is on its way."}}
+    long = {"tool": "mail.bulk", "arguments": {"body": "x" * 5_000}}
+    ids = [make_request(server, content, quote="") for content in (call, long)]
+    page = read(ana, "/approvals/deny")
+
+    parts = re.findall(r'name="ids" value="([^"]+)"(.*?)(?=name="ids" value="|</form>)', page, re.DOTALL)
+    short_part, long_part = (dict(parts)[ident] for ident in ids)
+    rows = re.findall(r'<div class="content tool-call".*?<dl class="call">(.*?)</dl>', short_part, re.DOTALL)
+
+    assert [read_words(row) for row in rows] == ["to Mara body Dear Mara, it is on its way."]
+    assert "Dear Mara,\n\nit is on its way." in Reader(rows[0]).text
+    assert "its first characters" not in short_part
+    assert "its first characters" in long_part
+    assert "tool-call" not in long_part
+    for ident in ids:
+        decide(server, ident, "Ben", False)
+
+
 def test_an_error_says_what_to_do_in_plain_words(server: RunningServer, ana: Any):
     """What happened, that nothing was done, what to do next; the number is for whoever is asked for help."""
     for path, words in (("/nowhere", "We could not find this"), ("/approvals/mine?page=x", "could not be read")):
@@ -400,6 +420,5 @@ def test_a_result_names_the_rule_that_decided(server: RunningServer, ana: Any):
     checked = client.post("/v1/gates/blocks/check", json={"content": "rm -rf /srv/data"}).json()
     page = read_words(read(ana, f"/results/{checked['id']}"))
 
-    assert "The rule length (" in page
-    assert "decided. No judge was asked." in page
+    assert "The rule length (is 16 characters long, above the maximum of 4) decided. No judge was asked." in page
     assert "nothing to add" not in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any
 import pytest
 
 from adjudge import Approvals, Ledger
+from adjudge.server import set_password
 from kit.approval_pages import CONFIG, decide, make_request, read_approval
 from kit.browser import note_faults, open_chromium
 from kit.labels import make_run
 from kit.patience import wait_for
-from kit.server import RunningServer, run_server, sign_in
+from kit.server import PASSWORD, RunningServer, run_server, sign_in
 
 pytestmark = pytest.mark.integration
 
@@ -387,6 +389,44 @@ def test_a_link_that_somebody_shared_leads_there_after_signing_in(
     assert page.locator("#decide button").count() == 0
 
 
+@pytest.mark.parametrize("scripts", [True, False])
+def test_what_was_typed_when_a_session_ended_can_be_copied(server: RunningServer, visit: Visit, scripts: bool):
+    """The page that answers has the text, and leads to the sign-in and back to the request, which is open still."""
+    name = f"Late{scripts}"
+    server.add_account(name)
+    ident = make_request(server, approvers=[name])
+    page = visit(name, f"/approvals/{ident}", java_script_enabled=scripts)
+    page.fill("#reason", "It promises\na day.")
+    server.change(lambda ledger: set_password(ledger, name, f"{PASSWORD}!"))
+    with page.expect_navigation():
+        page.get_by_role("button", name="Deny").first.click()
+
+    assert page.get_by_label("What you wrote, to be copied").input_value() == "It promises\na day."
+    assert read_approval(server, ident).pending_votes == ()
+    page.get_by_role("link", name="Sign in").last.click()
+    page.fill("#name", name)
+    page.fill("#password", f"{PASSWORD}!")
+    page.click("button.main-act")
+    page.wait_for_url(f"**/approvals/{ident}")
+    assert page.get_by_role("button", name="Deny").first.is_visible()
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_ledger_is_exported_from_its_page(server: RunningServer, visit: Visit, scripts: bool):
+    """As a file, by Enter on its link: an entry a line, the first one first."""
+    make_request(server)
+    page = visit("Ana", "/ledger", java_script_enabled=scripts)
+    page.get_by_role("link", name="Export").focus()
+    with page.expect_download() as saved:
+        page.keyboard.press("Enter")
+    lines = Path(saved.value.path()).read_text(encoding="utf-8").splitlines()
+    entries = [json.loads(line) for line in lines]
+
+    assert saved.value.suggested_filename.endswith(".jsonl")
+    assert [entry["seq"] for entry in entries if "seq" in entry] == list(range(1, len(entries) + 1))
+    assert any(entry.get("kind") == "approval.requested" for entry in entries)
+
+
 def test_what_is_pressed_on_a_phone_has_room_for_a_finger(server: RunningServer, visit: Visit):
     """44 px, but for links in a sentence and references, which have at least 24 (WCAG 2.2)."""
     call = {"tool": "mail.send", "arguments": {"body": "You will have it within 24 hours."}}
@@ -395,12 +435,32 @@ def test_what_is_pressed_on_a_phone_has_room_for_a_finger(server: RunningServer,
     ident = make_request(server, call)
     page = visit("Ana", f"/approvals/{ident}", width=390, has_touch=True, is_mobile=True)
     assert page.get_by_role("link", name=earlier[-12:]).count() == 1
+    assert list_small(page) == []
+
+
+@pytest.mark.parametrize(
+    "path", ["/results", "/runs", "/runs/monday", "/runs/monday/case?place=0", "/labels/monday", "/approvals/mine"]
+)
+def test_on_every_page_for_a_phone_there_is_room_for_a_finger(server: RunningServer, visit: Visit, path: str):
+    """On the page of a result as well, to which the list of them leads."""
+    vote(server, make_request(server, {"tool": "mail.send", "arguments": {"body": "24 hours"}}), "Ana", "no")
+    page = visit("Ana", path, width=390, has_touch=True, is_mobile=True)
+    assert list_small(page) == []
+    if path == "/results":
+        page.locator("a.row").first.click()
+        page.locator(".story").wait_for()
+        assert list_small(page) == []
+
+
+def list_small(page: Any) -> list[Any]:
+    """What is pressed on a page and has less room than a finger needs, with the height that it has."""
     pressed = "main :is(a, button, summary), aside :is(a, button), .bring a"
-    small = page.evaluate("""pressed => Array.from(document.querySelectorAll(pressed))
+    sentences = ".ref, :is(.sub, .walk > span, .verdict .by, .story .facts) a"
+    small: list[Any] = page.evaluate("""([pressed, sentences]) => Array.from(document.querySelectorAll(pressed))
         .filter((one) => one.checkVisibility() && one.getBoundingClientRect().width > 0)
-        .map((one) => [one.textContent.trim(), one.getBoundingClientRect().height, one.className])
-        .filter(([, height, kind]) => height < (kind === 'ref' ? 24 : 44))""", pressed)  # fmt: skip
-    assert small == []
+        .map((one) => [one.textContent.trim(), one.getBoundingClientRect().height, one.matches(sentences) ? 24 : 44])
+        .filter(([, height, needed]) => height < needed)""", [pressed, sentences])  # fmt: skip
+    return small
 
 
 def test_no_page_can_be_framed_and_none_opens_another(server: RunningServer, visit: Visit):

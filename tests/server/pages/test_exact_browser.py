@@ -11,7 +11,7 @@ import pytest
 
 from adjudge import Case
 from kit.approval_pages import CONFIG, decide, make_request
-from kit.browser import open_chromium
+from kit.browser import note_errors, note_faults, open_chromium
 from kit.labels import make_run
 from kit.server import RunningServer, run_server, sign_in
 
@@ -38,8 +38,18 @@ def open_page(server: RunningServer) -> Iterator[Any]:
     assert server
     with open_chromium() as browser, browser.new_context(base_url=server.url) as context:
         page = context.new_page()
+        page.wrong = []
+        note_faults(page, server.url, page.wrong)
+        note_errors(page, page.wrong)
         sign_in(page, "Ana", "/labels")
         yield page
+
+
+@pytest.fixture(autouse=True)
+def hold_page_to_policy(page: Any) -> Iterator[None]:
+    """Nothing foreign was loaded, nothing ran, and no script had an error, whatever a test showed."""
+    yield
+    assert page.wrong == []
 
 
 def select(page: Any, place: Any) -> str:
@@ -73,6 +83,33 @@ def test_a_command_is_shown_as_it_runs(server: RunningServer, page: Any):
     for words in ("6 runs of blanks", "1 tab", "2 other characters"):
         assert words in text
     assert page.locator(".call .value").first.inner_text() == "/a  b"
+
+
+PATCH = "--- a/app.py\n+++ b/app.py\n@@ -1,2 +1,2 @@\n limit = 1\n-top = 10\n+top = 10_000\n"
+
+
+def test_what_runs_is_set_in_letters_of_one_width(server: RunningServer, page: Any):
+    """Code, a patch and a plain value: an l is as wide as an m. A letter is prose."""
+    arguments = {"command": COMMAND, "patch": PATCH, "path": "/a  b", "body": PROSE}
+    page.goto(f"/approvals/{make_request(server, {'tool': 'shell.run', 'arguments': arguments}, quote='')}")
+    widths = {
+        name: page.locator(name).first.evaluate("""it => {
+            const probe = document.createElement('span');
+            it.appendChild(probe);
+            const [thin, wide] = ['l', 'm'].map((letter) => {
+                probe.textContent = letter.repeat(50);
+                return probe.getBoundingClientRect().width;
+            });
+            probe.remove();
+            return [getComputedStyle(it).fontFamily, thin === wide];
+        }""")
+        for name in (".code-lines", ".diff .plus [dir=ltr]", ".call .value", ".call .prose")
+    }
+
+    for name in (".code-lines", ".diff .plus [dir=ltr]", ".call .value"):
+        assert "monospace" in widths[name][0], name
+        assert widths[name][1], name
+    assert "monospace" not in widths[".call .prose"][0]
 
 
 def test_a_letter_in_a_call_is_shown_and_copied_as_it_is(server: RunningServer, page: Any):

@@ -32,8 +32,8 @@ from typing import Any
 import pytest
 
 from kit.approval_pages import CONFIG, make_request
-from kit.browser import open_chromium
-from kit.environment import find_data
+from kit.browser import note_errors, note_faults, open_chromium
+from kit.environment import require
 from kit.server import RunningServer, run_server, sign_in
 
 pytestmark = pytest.mark.integration
@@ -63,8 +63,18 @@ def open_page(server: RunningServer) -> Iterator[Any]:
     assert server
     with open_chromium() as browser, browser.new_context(base_url=server.url) as context:
         page = context.new_page()
+        page.wrong = []
+        note_faults(page, server.url, page.wrong)
+        note_errors(page, page.wrong)
         sign_in(page, "Ana", "/approvals")
         yield page
+
+
+@pytest.fixture(autouse=True)
+def hold_page_to_policy(page: Any) -> Iterator[None]:
+    """Nothing foreign was loaded, nothing ran, and no script had an error, whatever a request holds."""
+    yield
+    assert page.wrong == []
 
 
 @pytest.fixture(name="pictures")
@@ -109,7 +119,10 @@ def draw(page: Any, folder: Path, name: str) -> None:
 @pytest.mark.full
 def test_hard_requests_can_be_read(cases: Path, server: RunningServer, page: Any, pictures: Path):
     """Each is drawn; its tool and its texts are there, and no element of it can run or load anything."""
-    requests = [json.loads(line) for line in find_data(cases, "hard_requests.jsonl").read_text("utf-8").splitlines()]
+    path = cases / "data" / "hard_requests.jsonl"
+    require(str(path), path.is_file(), "name the folder that has it by ADJUDGE_CASES")
+    requests = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert requests
     for request in requests:
         metadata = {"title": request["title"], **request.get("metadata", {})}
         call = {"tool": request["tool"], "arguments": request["arguments"]}

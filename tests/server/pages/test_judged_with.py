@@ -16,7 +16,7 @@ from adjudge.guards import ToolCall, ToolGuard, digest_shown
 from kit.approval_pages import CONFIG, find_form, make_request, read_approval, send
 from kit.labels import make_run
 from kit.markup import Reader
-from kit.server import RunningServer, approve, run_server
+from kit.server import RunningServer, approve, find_token, run_server
 
 pytestmark = pytest.mark.timed
 
@@ -216,8 +216,8 @@ def test_a_digest_from_elsewhere_approves_nothing_that_is_missing(server: Runnin
     assert list_seen(page) == []
 
     seen = digest_shown(read_approval(server, ident))
-    answer = ana.post(f"/approvals/{ident}/decide", data={"vote": "approve", "reason": "x", "seen": seen})
-    assert answer.status_code in {403, 422}
+    data = {"csrf_token": find_token(ana, "/approvals"), "vote": "approve", "reason": "x", "seen": seen}
+    assert ana.post(f"/approvals/{ident}/decide", data=data).status_code == 422
     assert read_approval(server, ident).status == "open"
 
 
@@ -291,6 +291,18 @@ def test_effects_are_shown_as_the_operators_words(server: RunningServer, ana: An
     assert "<b>money" not in page
     assert "Declared for this tool by whoever runs the guard. The agent cannot write it." in read_words(page)
     assert TASK in read_words(page)
+
+
+def test_effects_of_the_configuration_reach_the_page_of_a_request(server: RunningServer, ana: Any):
+    """As ``[hook]`` of ``adjudge.toml`` declares them for a tool, of a call that a program had checked."""
+    agent = server.open_client(key=server.make_key("hook"))
+    call = {"tool": "refund", "arguments": {"amount": 184}, "call_id": "c1", "run_id": "run-http"}
+    held = agent.post("/v1/tools/check", json=call).json()
+    page = ana.get(f"/approvals/{held['approval_id']}").text
+
+    for effect in ("cannot be taken back", "money leaves"):
+        assert f'<span class="tag">{effect}</span>' in page
+    assert "Declared for this tool by whoever runs the guard." in read_words(page)
 
 
 def test_a_client_cannot_declare_effects(server: RunningServer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator
 from html import unescape
@@ -11,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from adjudge import Decision, JudgeResult, Ledger
+from adjudge import Approvals, Decision, Gate, JudgeResult, Ledger
+from adjudge.dataset import digest_content
 from kit import server_demo
+from kit.ledgers import run as run_on
 from kit.markup import Reader
 from kit.server import RunningServer, find_token, run_server
 
@@ -298,6 +301,54 @@ def test_colours_and_keys_are_as_somebody_likes_them(server: RunningServer):
     client.post("/keyboard", data={"csrf_token": token, "keys": "off"})
     assert 'data-keys="off"' in client.get("/").text
     assert client.post("/theme", data={"theme": "light"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "most"), [("/runs/support", 320_000), ("/runs/support/report.html", 1_400_000)], ids=["page", "report"]
+)
+def test_pages_and_reports_are_sent_as_they_are(server: RunningServer, path: str, most: int):
+    """Not compressed, also where the browser asks for it; a run of 240 cases takes what ``docs/pages.md`` says."""
+    answer = server.sign_in("Ana").get(path, headers={"Accept-Encoding": "gzip, br, zstd"})
+
+    assert "content-encoding" not in answer.headers
+    assert 0.9 * most < len(answer.content) <= most
+
+
+CALL = {"tool": "payments.refund", "arguments": {"amount": 184, "to": "DE00"}}
+
+
+@pytest.mark.parametrize(
+    ("kept", "content", "about"),
+    [
+        ("full", CALL, 'payments.refund: "amount": 184, "to": "DE00"'),
+        ("full", json.dumps(CALL, indent=2), 'payments.refund: "amount": 184, "to": "DE00"'),
+        ("full", {"tool": "payments.refund", "arguments": {}}, "payments.refund"),
+        ("full", {"order": 7}, '{ "order": 7 }'),
+        ("full", "\n  A letter\nof two lines", "A letter"),
+        ("hash", CALL, f"mail, sha256:{digest_content(CALL)[:12]}…"),
+    ],
+)
+def test_a_result_without_a_title_says_what_is_done(tmp_path: Path, kept: str, content: object, about: str):
+    """Held or not: the tool and how its arguments begin, else the content's beginning, and no line of its JSON.
+
+    Where the content is not kept, nothing that the page could say differs from one to the next but the digest.
+    """
+
+    async def fill(ledger: Ledger) -> None:
+        async with Approvals(ledger) as approvals:
+            ask = {"approvers": ["Ana"]}
+            for on_rule in ("ask", "block"):
+                gate = Gate("mail", rules=[{"contains": "never"}], on_rule=on_rule, ask=ask, approvals=approvals,
+                            wait=False, ledger=ledger)  # fmt: skip
+                assert not await gate.check(content)
+
+    config = f'[ledger]\nurl = "sqlite:///adjudge.db"\nstore_content = "{kept}"\n'
+    with run_server(tmp_path, config) as server:
+        run_on(server.ledger_url, fill, store_content=kept)
+        server.add_account("Ana")
+        page = server.sign_in("Ana").get("/results").text
+
+    assert [unescape(line) for line in re.findall(r'<a class="row cut-line"[^>]*>(.*?)</a>', page)] == [about] * 2
 
 
 @pytest.mark.parametrize("query", ["customer:C-20931", "title:letter weber", "link:/7", 'agent:"mail agent"', "vip"])

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from adjudge import open_run
+from adjudge.dataset import Label
 from adjudge.labels import make_plan, open_label_queue, write_plan
 from adjudge.measurement import make_measurement
 from adjudge.report import diff, make_report, render_html
@@ -179,6 +180,21 @@ def test_labels_made_on_the_server_count_on_the_next_page(server: RunningServer,
     measured = render_html(make_report(folder, measurement=make_measurement(folder)))
     assert find_lead(first) != find_lead(later) == find_lead(measured)
     assert find_lead(reader.read("/runs/labelled/report.html")) == find_lead(measured)
+
+
+def test_a_page_says_what_makes_its_figures_doubtful_before_any_of_them(server: RunningServer, reader: Reader):
+    """Labels of another tool may not be blind; whoever reads what people would pass has read that."""
+    pytest.importorskip("scipy")
+    folder = server.folder / "runs" / "labelled-elsewhere"
+    manifest = make_manifest(17, 60, dataset={"name": "elsewhere.jsonl"})
+    keep_run(folder, bind(map(make_item, range(60))), manifest).close()
+    with open_label_queue(folder) as queue:
+        queue.import_labels([Label(case=f"case-{at}", rater="Zoe", value=at % 3 > 0) for at in range(60)])
+    page = reader.read("/runs/labelled-elsewhere")
+
+    assert page.count("not known to be blind") == 1
+    assert page.index("not known to be blind") < page.index('aria-label="What people would say"')
+    assert "66.7 %" in page
 
 
 def _label(folder: Path, cases: int) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
-from adjudge.formats.json_places import JsonNode, decode_text
+from adjudge.formats.json_places import describe_call
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.queue import LONGEST_BEGINNING, RequestSummary
@@ -23,19 +22,9 @@ def make_title(approval: Approval | RequestSummary) -> str:
         return _shorten(title)
     if approval.gate is None:
         return _shorten(approval.message)
-    action = find_action(approval)
     content = (approval.content or "").lstrip()[:_READ_OF_TITLE]
-    if call := _CALL_BEGINS.match(content):
-        # The content alone may be its beginning, so it is no JSON that could be read.
-        action, content = decode_text(content, JsonNode("text", *call.span(1))), content[call.end() :].lstrip()
-        content = content.rstrip("} \n")
     begins = f": {content}" if content else ""
-    return _shorten(f"{action}{begins}")
-
-
-_CALL_BEGINS = re.compile(
-    r'\{\s*"tool"\s*:\s*("(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*+")\s*,\s*"arguments"\s*:\s*\{', re.ASCII
-)
+    return _shorten(describe_call(content) or f"{find_action(approval)}{begins}")
 
 
 def find_action(approval: Approval | RequestSummary) -> str:

@@ -39,8 +39,9 @@ def explain_opinion(*, critical: int, major: int, judged: int, undecided: int, v
         return f"there are critical findings: {critical}"
     if judged <= 0:
         return "nothing was judged"
+    things = "1 thing that was judged" if judged == 1 else f"{judged} things that were judged"
     if 2 * undecided > judged:
-        return f"of {judged} things that were judged, nobody decided {undecided}"
+        return f"of {things}, nobody decided {undecided}"
     if major > 0 or undecided > 0:
         return f"there are major findings: {major}; undecided: {undecided} of {judged}"
-    return f"neither a critical nor a major finding about {judged} things that were judged"
+    return f"neither a critical nor a major finding about {things}"

@@ -228,11 +228,11 @@ async def answer_hook(
     hook = hooks.find_hook(harness, is_local=is_local)
     with explaining_usage():
         read = read_event_object(harness, event, owner=caller.identity)
-        if is_local and not isinstance(read, RanEvent):  # what ran is recorded, by whatever rules
-            hooks.check_config(request.headers.get(HOOK_CONFIG))
         if isinstance(read, RanEvent):
             read = replace(read, left_out=left_out)
         async with state.queue.enter(caller.identity):
+            if is_local and not isinstance(read, RanEvent):  # what ran is recorded, by whatever rules
+                await hooks.check_config(request.headers.get(HOOK_CONFIG), hook, read)
             written = await replace(hook, managed=managed).answer(read)
     log_troubles(state)
     return answer(written)

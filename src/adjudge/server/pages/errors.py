@@ -76,7 +76,8 @@ async def _keep_form(request: Request, error: Problem) -> Response:
         "detail": "you were signed out before the form arrived",
         "remedy": "Sign in, and then send the form once more.",
         "signin": name_signin(find_way_back(request)),
-        "typed": [text for text in values if isinstance(text, str) and text.strip()],
+        # A browser sends two characters for each line end; the first one would be shown as a mark, and be copied.
+        "typed": [text.replace("\r\n", "\n") for text in values if isinstance(text, str) and text.strip()],
     }
     return await _answer(request, error, context, None)
 

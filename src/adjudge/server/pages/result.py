@@ -98,7 +98,7 @@ def _make_texts(story: Story, result: JudgeResult | None, opened: Opened) -> Con
     window = opened.find_window("content", content or "", begins=talk is None)
     transcript = None if talk is None or window is not None else view(talk)
     return {
-        "title": call.tool if call is not None and row.about[:1] in ("", "{") else _make_title(row),
+        "title": call.tool if call is not None and not row.title else _make_title(row),
         "marked": call or transcript or (None if content is None else _mark_quotations(content, quotations, window)),
         "is_call": call is not None,
         "is_transcript": call is None and transcript is not None,

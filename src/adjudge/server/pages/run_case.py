@@ -48,6 +48,7 @@ from adjudge.server.pages.runs import MOST_TREND, Reader, list_differing
 from adjudge.server.problem import Problem
 from adjudge.server.run_folders import RunSummary
 from adjudge.server.state import CurrentPageState, PageState
+from adjudge.templates.call_view import make_call_view
 from adjudge.templates.difference import DiffLine, DiffPart, compare_words
 from adjudge.templates.environment import quote_segment
 from adjudge.templates.evidence import mark_evidence
@@ -238,16 +239,18 @@ def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]
 
 
 def _mark_content(content: str, results: Sequence[JudgeResult]) -> Context:
-    """Mark in a content what judges quoted: in its transcript, if it is a conversation."""
+    """Mark in a content what judges quoted: in the rows of a call, in the transcript of a conversation."""
     quotations = [text for result in results for text in list_quotations(result)]
     findings = [placed for result in results[:MOST_SAMPLES] for placed in list_findings(result)]
+    is_short = len(content) <= MOST_SHOWN
+    call = make_call_view(content, quotations, findings=findings) if is_short else None
     talk = open_conversation(content)
     most = MOST_DRAWN if is_long(content) else None
     transcript = (
         None if talk is None else make_transcript_view(talk, quotations=quotations, findings=findings, most_drawn=most)
     )
-    marked = transcript or (mark_evidence(content, quotations) if len(content) <= MOST_SHOWN else None)
-    return {"transcript": transcript, "marked": marked}
+    marked = call or transcript or (mark_evidence(content, quotations) if is_short else None)
+    return {"call": call, "transcript": transcript, "marked": marked}
 
 
 def _list_runs(state: PageState, visit: CaseVisit, items: Sequence[RunItem]) -> list[CaseInRun]:
