@@ -420,6 +420,55 @@ def test_a_line_of_codex_after_its_turn_is_a_problem():
     assert any("after the end" in problem for problem in read_run([*lines, forged, result]).problems)
 
 
+def test_a_span_that_begins_after_the_end_of_its_run_is_a_problem():
+    """A request to a model whose reply is another last word, and the execution of a call that the agent has made."""
+    for name in ("chat", "execute_tool"):
+        spans = read_lines("otel")
+        span = next(span for span in reversed(spans) if span["name"].startswith(name))
+        forged = span if name == "execute_tool" else json.loads(json.dumps(span))
+        forged |= {"start_time": "2026-11-23T18:00:00Z", "end_time": "2026-11-23T18:00:01Z"}
+        if name == "chat":
+            forged["context"]["span_id"] = "0x1"
+            spans.append(forged)
+        run = read_run(spans)
+
+        assert not run.complete
+        assert "something comes after the end of the run" in run.problems
+
+
+def test_a_request_after_the_end_of_a_sample_of_inspect_is_a_problem():
+    """It has a call and its result, and gives another last word than the one in the sample's messages."""
+    sample = read_sample()
+    events = json.loads(json.dumps([event for event in sample["events"] if event["event"] in ("model", "tool")]))
+    answered, called, last = events[0], events[1], events[-1]
+    forged = {"id": "forged", "function": "Bash", "arguments": {"command": "npm test"}}
+    answered["output"]["choices"][0]["message"] |= {"id": "m1", "content": "", "tool_calls": [forged]}
+    called |= {"id": "forged", "arguments": forged["arguments"], "result": "ok"}
+    last["output"]["choices"][0]["message"] |= {"id": "m2", "content": "All tests pass."}
+    for number, event in enumerate((answered, called, last)):
+        event["uuid"] = f"forged {number}"
+    run = read_run(sample | {"events": [*sample["events"], answered, called, last]})
+
+    assert run.problems == ("something comes after the end of the run",)
+
+
+def test_a_session_of_claude_code_has_no_end_but_what_is_added_to_it_has_to_end_too():
+    """As the page says: it can be resumed at any time, so that a turn after the last one is a turn."""
+    lines = read_lines("claude-session")
+    said = [line for line in lines if line["type"] == "assistant"]
+    call, answer = (json.loads(json.dumps(line)) for line in (said[1], said[-1]))
+    call |= {"uuid": "u1", "parentUuid": said[-1]["uuid"]}
+    call["message"] |= {"id": "msg_x", "content": [{"type": "tool_use", "id": "x", "name": "Bash", "input": {}}]}
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "ok"}]}
+    made = {"type": "user", "uuid": "u2", "parentUuid": "u1", "sessionId": call["sessionId"], "message": result}
+    answer |= {"uuid": "u3", "parentUuid": "u2"}
+
+    assert read_run([*lines, call, made]).problems == ("it ends before the agent's last word",)
+    assert not read_run([*lines, {**answer, "sessionId": "another", "parentUuid": said[-1]["uuid"]}]).complete
+    assert not read_run([*lines, answer]).complete  # nothing has the name that it follows
+    assert read_run([*lines, call, made, answer]).complete
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_call_that_stands_twice_is_a_problem(form: str):
     """A call that stands twice is a problem."""

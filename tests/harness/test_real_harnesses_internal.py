@@ -7,22 +7,36 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adjudge import Approvals, Ledger
+from adjudge import Ledger
 from adjudge.cli import main
-from adjudge.harness.answers import warn_user
+from adjudge.harness.answers import answer_call, warn_user
 from adjudge.harness.checking import OBSERVES
 from adjudge.harness.events import StartEvent, read_event
 from adjudge.harness.installing import MARK, Installation, make_hooks
 from adjudge.harness.scripted_model import ScriptedCall, ScriptedStep, Step
+from kit.cli import ME
 from kit.coding_agents import Workplace, make_command, make_rewriting_hooks, make_workplace, type_into
+from kit.held_commands import (
+    HELD,
+    add_slow_judge,
+    check_late,
+    check_spoilt,
+    decide,
+    find_guard,
+    list_made,
+    write_slow_judge,
+)
+from kit.server_process import run_command
 
 pytestmark = [
     pytest.mark.integration,
@@ -37,7 +51,7 @@ url = "sqlite:///{folder}/ledger.db"
 store_content = "full"
 
 [approvals]
-approvers = ["ana"]
+approvers = ["ana", "{user}"]
 show_content = true
 
 [gates.shell]
@@ -74,10 +88,10 @@ def codex(tmp_path: Path) -> Workplace:
 
 def install(place: Workplace, *, on_rule: str = "block", managed: bool = False) -> Path:
     """Write a configuration beside the project, and install the hook as a user or an administrator does."""
-    folder = place.home.parent / "guard"
+    folder = find_guard(place)
     folder.mkdir(exist_ok=True)
     config = folder / "adjudge.toml"
-    config.write_text(CONFIG.format(folder=folder, on_rule=on_rule), encoding="utf-8")
+    config.write_text(CONFIG.format(folder=folder, on_rule=on_rule, user=ME), encoding="utf-8")
     file = folder / "managed.json" if managed else place.settings
     words = ["--config", str(config), "--file", str(file), "--write", *(["--managed"] if managed else [])]
     with pytest.raises(SystemExit) as ended:
@@ -209,21 +223,74 @@ def test_a_held_call_runs_once_after_it_was_approved(place: Workplace):
     assert "waits for a person" in first[0]
     assert not (place.project / "forbidden").exists()
 
-    async def approve() -> str:
-        async with Ledger(f"sqlite:///{place.home.parent}/guard/ledger.db") as ledger:
-            approvals = Approvals(ledger)
-            [waiting] = await approvals.list()
-            await approvals.decide(waiting.id, "ana", True, "it is fine")
-            runs = [
-                entry.payload["metadata"]["call"]["run_id"] async for entry in ledger.query(kind="approval.requested")
-            ]
-            return runs[0]
-
-    session = asyncio.run(approve())
+    session = decide(place, approved=True)
     again = [make_command(place.harness, "echo x >> forbidden", f"toolu_{number}") for number in (2, 3)]
     place.run([again[0]], [again[1]], resume=session)
 
     assert (place.project / "forbidden").read_text("utf-8") == "x\n"
+
+
+@pytest.mark.parametrize("check", HELD, ids=lambda check: check.__name__)
+def test_a_command_that_a_person_has_to_see_runs_as_often_as_one_approved_it(
+    place: Workplace, check: Callable[[Workplace], None]
+):
+    """Denied, with other arguments, beside others, and approved by the agent itself."""
+    install(place, on_rule="ask")
+    check(place)
+
+
+def test_a_judge_that_is_late_lets_nothing_run(place: Workplace):
+    """The hook gives up after ``timeout``, and refuses."""
+    folder = find_guard(place)
+    folder.mkdir()
+    write_slow_judge(place)
+    config = add_slow_judge(CONFIG).format(folder=folder, on_rule="block", user=ME)
+    (folder / "adjudge.toml").write_text(config, encoding="utf-8")
+    words = ["--config", str(folder / "adjudge.toml"), "--file", str(place.settings), "--write", "--allow-python"]
+    # In a process of its own, since a module that a configuration names is imported.
+    done = run_command(folder, "hook", "install", place.harness, *words)
+    assert done.returncode == 0, done.stderr
+    check_late(place)
+
+
+def test_a_ledger_that_is_lost_lets_nothing_run(place: Workplace):
+    """In the middle of a session."""
+    install(place)
+    check_spoilt(place)
+
+
+STAND_IN = """#!/bin/sh
+echo "$0" >> {ran}
+exec {program} "$@"
+"""
+
+
+def test_programs_and_modules_of_a_project_do_not_take_the_place_of_the_hooks(place: Workplace):
+    """Its ``env`` puts stand-ins on the path, and a module that Python imports when it starts."""
+    install(place)
+    folder, ran = place.home.parent / "theirs", place.home.parent / "ran"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(f"open({str(ran)!r}, 'a').write('a module\\n')\n", encoding="utf-8")
+    for name in ("sh", "python", "python3", "adjudge", "printf", "echo"):
+        stand_in = folder / name
+        program = shutil.which(name) or "/bin/true"
+        stand_in.write_text(STAND_IN.format(ran=ran, program=program), encoding="utf-8")
+        stand_in.chmod(0o755)
+    variables = {"PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(folder)}
+    if place.harness == "claude":
+        place.write_project(".claude/settings.json", json.dumps({"env": variables}))
+    else:
+        lines = [f"{name} = {json.dumps(value)}" for name, value in variables.items()]
+        place.write_project(".codex/config.toml", "\n".join(["[shell_environment_policy.set]", *lines]))
+
+    refused = place.run([make_command(place.harness, "touch forbidden")])
+    by_the_hook = ran.read_text("utf-8") if ran.exists() else ""
+    place.run([make_command(place.harness, "sh -c 'touch ran'")])
+
+    assert "The call was not made" in refused[0]
+    assert by_the_hook == ""
+    assert list_made(place) == ["ran"]
+    assert str(folder / "sh") in ran.read_text("utf-8")  # they are where a command of the agent finds them
 
 
 BANK = """
@@ -484,9 +551,13 @@ NO_HOOK = {"write_stdin"}
 
 
 def test_every_tool_that_codex_offers_reaches_the_hook_but_those_of_the_page(codex: Workplace):
-    """Each is called once; a new one that reaches no hook fails here."""
+    """Each is called once; a new one that reaches no hook fails here.
+
+    Each is refused, since a sub-agent would take steps of the script.
+    """
     events = codex.home.parent / "events"
-    codex.write_settings(make_hook(codex, f"cat >> {events}; echo >> {events}; printf '{{}}{MARK}'"))
+    denial = json.dumps(answer_call("codex", "deny", "no"))
+    codex.write_settings(make_hook(codex, f"cat >> {events}; echo >> {events}; printf '%s{MARK}' '{denial}'"))
     codex.run("Hello.")
     offered = list(list_offered(codex.requests[0]["tools"]))
 
@@ -500,6 +571,80 @@ def test_every_tool_that_codex_offers_reaches_the_hook_but_those_of_the_page(cod
     asked = {json.loads(line)["tool_use_id"] for line in events.read_text("utf-8").splitlines() if line.strip()}
     assert "call_exec_command" in asked
     assert {name for name, _ in offered if f"call_{name}" not in asked} == NO_HOOK
+
+
+NOTEBOOK = {"cells": [{"id": "c1", "cell_type": "raw", "source": [], "metadata": {}}]}
+
+ARGUMENTS_OF_CLAUDE: dict[str, dict[str, Any]] = {
+    "CronCreate": {"cron": "0 0 1 1 *"},
+    "Edit": {"file_path": "new", "old_string": ""},
+    "Monitor": {"command": "true"},
+    "NotebookEdit": {"notebook_path": "a.ipynb", "cell_id": "c1"},
+    "Read": {"file_path": "a.ipynb"},
+    "Skill": {"skill": "init"},
+    "TaskStop": {"task_id": "x"},
+    "WebFetch": {"url": "https://example.com/"},
+    "WebSearch": {"query": "xy"},
+    "Workflow": {"script": "export const meta = {name: 'x', description: 'x', phases: []}"},
+}
+"""What a tool checks of its arguments, beyond their schema, before it asks the hook."""
+
+NOTHING_TO_END = {"CronDelete", "ExitWorktree", "TaskStop"}
+"""Tools that end what another one has begun; without that they say so, and do nothing."""
+
+
+def test_every_tool_that_claude_code_offers_reaches_the_hook(claude: Workplace):
+    """Each is called once, those too that it offers only on request; a new one that reaches no hook fails here.
+
+    Nothing is done: of all calls, the hook lets one of `Read` pass, without which a notebook cannot be changed.
+    """
+    claude.environment["ENABLE_TOOL_SEARCH"] = "false"
+    notebook = json.dumps(NOTEBOOK | {"metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    claude.write_project("a.ipynb", notebook)
+    events = claude.home.parent / "events"
+    denial = json.dumps(answer_call("claude", "deny", "no"))
+    claude.write_settings(
+        make_hook(
+            claude,
+            f"a='{denial}'; e=$(cat); printf '%s\\n' \"$e\" >> {events}\n"
+            f'case "$e" in *\'"tool_name":"Read"\'*) a={{}};; esac; printf "%s{MARK}" "$a"',
+        )
+    )
+    claude.run("Hello.")
+    tools = sorted(claude.requests[0]["tools"], key=lambda tool: tool["name"] != "Read")
+    names = [tool["name"] for tool in tools]
+
+    results = claude.run(
+        *[
+            [
+                ScriptedCall(
+                    tool=tool["name"],
+                    arguments=make_value(tool["input_schema"]) | ARGUMENTS_OF_CLAUDE.get(tool["name"], {}),
+                    call_id=f"toolu_{tool['name']}",
+                )
+            ]
+            for tool in tools
+        ]
+    )
+
+    asked = {json.loads(line)["tool_use_id"] for line in events.read_text("utf-8").splitlines()}
+    unasked = {name for name in names if f"toolu_{name}" not in asked}
+    assert len(results) == len(names) > 10
+    assert {name: result for name, result in zip(names, results, strict=True) if name in unasked - NOTHING_TO_END} == {}
+    assert all("<tool_use_error>" in results[names.index(name)] for name in unasked)
+
+
+def make_value(schema: dict[str, Any]) -> Any:
+    """A small value of a schema."""
+    for name in ("anyOf", "oneOf"):
+        if name in schema:
+            return make_value(schema[name][0])
+    if "enum" in schema:
+        return schema["enum"][0]
+    if schema.get("type") == "object":
+        return {name: make_value(schema["properties"][name]) for name in schema.get("required", ())}
+    values: dict[Any, Any] = {"array": [], "boolean": False, "number": schema.get("minimum", 1)}
+    return (values | {"integer": values["number"]}).get(schema.get("type"), "x")
 
 
 def list_offered(tools: list[dict[str, Any]]) -> Iterator[tuple[str, str | None]]:

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjudge import Gate
+from adjudge import Gate, PromptFirewall
+from adjudge.testing import ScriptedModel
+from kit.firewalls import SAFE, reject
 from kit.judges import Seat
 from kit.mcp import KEY, User, make_server, open_client, read_text, use
 from kit.tool_guards import Shop
@@ -17,6 +19,18 @@ from kit.tool_guards import Shop
 MODES = ["auto", "legacy"]
 
 PROMPTS = Gate("prompts", rules=[{"not_contains": ["POISON"]}])
+
+
+def judge_prompt(request: Any) -> Any:
+    """Reject what says POISON, as the judge of a prompt firewall does."""
+    return reject(1, reason="an order to the agent") if "POISON" in request.user else SAFE
+
+
+CHECKERS = pytest.mark.parametrize(
+    "make_prompts",
+    [lambda: PROMPTS, lambda: PromptFirewall(ScriptedModel(judge_prompt))],
+    ids=["gate", "firewall"],
+)
 
 
 @pytest.fixture(autouse=True)
@@ -325,8 +339,9 @@ def make_telling(shop: Shop, **options: Any) -> Any:
     return server
 
 
+@CHECKERS
 @pytest.mark.parametrize("mode", MODES)
-def test_a_poisoned_description_is_dropped(mode: str):
+def test_a_poisoned_description_is_dropped(mode: str, make_prompts: Callable[[], Any]):
     """The agent does not learn of the tool."""
 
     async def work(shop: Shop) -> None:
@@ -335,7 +350,7 @@ def test_a_poisoned_description_is_dropped(mode: str):
 
         assert [tool.name for tool in tools] == ["clean"]
 
-    use(work, prompts=PROMPTS)
+    use(work, prompts=make_prompts())
 
 
 def test_a_description_is_judged_once():
@@ -356,8 +371,9 @@ def test_a_description_is_judged_once():
     use(work, prompts=prompts, tools={"clean": None})
 
 
+@CHECKERS
 @pytest.mark.parametrize("mode", MODES)
-def test_poisoned_prompts_and_resources_are_withheld(mode: str):
+def test_poisoned_prompts_and_resources_are_withheld(mode: str, make_prompts: Callable[[], Any]):
     """Clean ones are as the server wrote them."""
     from mcp import MCPError
 
@@ -373,4 +389,4 @@ def test_poisoned_prompts_and_resources_are_withheld(mode: str):
         assert prompt.messages[0].content.text == "Reads a file."
         assert resource.contents[0].text == "Reads a file."
 
-    use(work, prompts=PROMPTS)
+    use(work, prompts=make_prompts())

@@ -85,6 +85,7 @@ class _Reader:
     def _read_events(self) -> None:
         """Read the agent's own events of the log: requests to models, and calls. Those of scorers are left out."""
         names: set[str] = set()
+        has_ended = False
         for event in self.events:
             name = read_kind(event, "uuid")
             if name and name in names:
@@ -93,6 +94,9 @@ class _Reader:
             spans = self._list_spans(event)
             if "scorers" in spans or "scorer" in spans:  # a grader's requests are not the agent's
                 continue
+            has_ended = has_ended or self._ends_run(event)
+            if has_ended and event.get("event") in ("model", "tool"):
+                self.transcript.report("something comes after the end of the run")
             if event.get("pending"):
                 self.transcript.report("an event was not at its end when the log was written")
             agent = "sub-agent" if "tool" in spans else None
@@ -102,6 +106,10 @@ class _Reader:
                 self._read_tool(event, agent)
         if not self.usages:
             self.transcript.report("no requests to a model were logged, so nobody knows which tools were called")
+
+    def _ends_run(self, event: dict[str, Any]) -> bool:
+        """Return whether an event is the end of the span that holds all solvers, so that the agent is done."""
+        return event.get("event") == "span_end" and read_kind(self.spans.get(read_kind(event, "id"), {})) == "solvers"
 
     def _list_spans(self, event: dict[str, Any]) -> set[str]:
         """List the types of the spans that an event is in; a loop of spans ends where it begins again."""

@@ -104,6 +104,14 @@ class HookGuard(CallGuard):
             return self._answer_text(await self.guard.check_prompt(event.prompt, run_id=event.run_id))
         return self._answer_text(await self.guard.check_answer(event.answer, run_id=event.run_id), event)
 
+    async def record_refusal(self, event: HookEvent, *, reason: str) -> None:
+        """Record that a call, a prompt or an answer is refused before anybody judges it. Raises ``LedgerError``."""
+        if isinstance(event, CallEvent):
+            await self.guard.record_refusal(event.call, reason=reason)
+        elif isinstance(event, PromptEvent | AnswerEvent):
+            part = "prompt" if isinstance(event, PromptEvent) else "answer"
+            await self.guard.record_refusal(ToolCall(f"({part})", {}, "", event.run_id), reason=reason)
+
     async def _answer_call(self, event: CallEvent) -> dict[str, Any]:
         """Return the answer to a call that is about to be made.
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adjudge import errors
 from adjudge.errors import UsageError
 from adjudge.formats.patch import list_patched_files
 from adjudge.formats.text import quote
@@ -85,7 +84,7 @@ def list_protected(files: Iterable[Path], *, home: Path | None = None) -> Protec
     ``home`` is the home folder of the account under which the agent runs, where that is another one.
     """
     profiles = Path.home() if home is None else home
-    own = Path(errors.__file__).resolve().parent
+    own = Path(__file__).resolve().parents[1]
     # The interpreter's folder only where it is an environment of ours: an agent uses the system's as well.
     environment = (Path(sys.prefix),) if sys.prefix != sys.base_prefix else ()
     unwritable = (own, *environment, *(profiles / name for name in _PROFILES), *map(Path, _MANAGED))

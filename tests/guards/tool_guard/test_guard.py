@@ -391,7 +391,8 @@ def test_two_guards_beside_one_store_make_one_request(url: str):
 
 
 def test_a_repeated_call_with_a_new_id_is_found_by_its_content(url: str):
-    """After its approval was used, the same call is a new question that tells of the one before."""
+    """After its approval was used, the same call is a new question that says when the one before was approved."""
+    clock = Clock()
 
     async def work(guard: ToolGuard, approvals: Approvals) -> None:
         tool = Tool()
@@ -399,16 +400,24 @@ def test_a_repeated_call_with_a_new_id_is_found_by_its_content(url: str):
         again = await tool.try_call(guard, make_call(call_id="b"))
         assert held.approval_id == again.approval_id
         assert held.message.endswith("The same call passes once it is approved.")
+        clock.pass_by(60)
         await approvals.decide(held.approval_id or "", "ana", approved=True)
+        clock.pass_by(30)
         allowed = await tool.try_call(guard, make_call(call_id="c"))
         third = await tool.try_call(guard, make_call(call_id="d"))
         approval = await approvals.get(third.approval_id or "")
 
         assert (allowed.kind, third.kind, tool.runs) == ("allow", "pending", 1)
-        assert approval.metadata["before"]["note"] == "this call was approved before, and may have run"
-        assert approval.metadata["before"]["approval"] == held.approval_id
+        assert approval.metadata["before"] == {
+            "approval": held.approval_id,
+            "status": "used",
+            "decided_by": ["ana"],
+            "decided_at": "2026-11-20T12:01:00+00:00",
+            "used_at": "2026-11-20T12:01:30+00:00",
+            "note": "this call was approved before, and may have run",
+        }
 
-    use_guard(url, work, match="content")
+    use_guard(url, work, clock, match="content")
 
 
 def test_what_only_describes_a_call_makes_no_other_of_it(url: str):

@@ -335,6 +335,14 @@ class ToolGuard(ReadOnly):
         entry = {"schema": "adjudge/call-passed/1", **described, "because": verdict.because, "decision": decision}
         await self.ledger.append(entry, kind=CALL_PASSED, subject=digest)
 
+    async def record_refusal(self, call: ToolCall, *, reason: str) -> ToolVerdict:
+        """Record that a call is refused before anybody judges it, for a reason of your program, and return the verdict.
+
+        It is none of the refusals that stop a run, since the call was not the reason. Raises ``LedgerError``.
+        """
+        await self.ledger.prepare()
+        return await self._record_refusal("refused", call, reason)
+
     async def record_run(self, call: ToolCall, *, failed: bool = False, exposed: bool = False) -> bool:
         """Record that a call was made, and return whether ``record_pass`` had recorded it just as it was made.
 
