@@ -7,14 +7,13 @@ import gc
 import inspect
 import os
 import threading
-import time
 import weakref
 
 import pytest
 
 from adjudge import threads
 from adjudge.threads import call_in_thread
-from kit.patience import HANG
+from kit.patience import HANG, wait_for
 
 
 def call(*functions):
@@ -122,12 +121,12 @@ def test_what_a_call_was_given_is_free_after_it():
     watched = weakref.ref(large)
     call(large)
     del large
-    deadline = time.monotonic() + HANG
-    while watched() is not None and time.monotonic() < deadline:
-        gc.collect()
-        time.sleep(0.001)
 
-    assert watched() is None
+    def is_free() -> bool:
+        gc.collect()
+        return watched() is None
+
+    wait_for(is_free)
 
 
 @pytest.mark.parametrize("raised", [ValueError("boom"), SystemExit(3), KeyboardInterrupt()], ids=repr)

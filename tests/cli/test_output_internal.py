@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import re
 import sys
-import time
 
 import pytest
 
 from adjudge.cli import output
 from kit.patience import wait_for
+
+pytestmark = pytest.mark.timed  # the line is drawn in a thread of its own
 
 HOSTILE = "\x1b]0;title\x07 [bold]said[/bold]\nnext"
 
@@ -21,12 +22,14 @@ class Terminal(io.StringIO):
     def __init__(self, *, broken: bool = False) -> None:
         super().__init__()
         self.broken = broken
+        self.refused = 0
 
     def isatty(self) -> bool:
         return True
 
     def write(self, text: str, /) -> int:
         if self.broken:
+            self.refused += 1
             raise OSError(5, "Input/output error")
         return super().write(text)
 
@@ -77,9 +80,9 @@ def test_a_terminal_that_goes_away_ends_nothing(monkeypatch: pytest.MonkeyPatch)
     with output.show_progress("judged", 3) as progress:
         wait_for(lambda: "judged: 0 of 3 (" in terminal.getvalue())
         terminal.broken = True
+        wait_for(lambda: terminal.refused)
         progress.step()
         output.note("said to nobody")
-        time.sleep(0.3)
 
     assert progress.done == 1
 

@@ -165,7 +165,7 @@ def test_requests_are_listed_by_title_agent_and_customer(client, server, status)
 
 @pytest.mark.slow
 def test_resuming_what_nobody_decides_returns_within_the_timeout(client, server):
-    """The decision is pending still, and is resumed later."""
+    """The decision is pending still, and is resumed later; nobody waits for as long as somebody may decide."""
     timeout = 2.0
     waits = client.gate("held").check_sync(LONG + "r")
     impatient = Client(server.url, key=server.make_key("judge"), timeout=timeout)
@@ -173,7 +173,7 @@ def test_resuming_what_nobody_decides_returns_within_the_timeout(client, server)
     still = [impatient.gate("held").resume_sync(item) for item in (waits, str(waits.approval_id))]
     impatient.close()
 
-    assert time.monotonic() - started < 2 * timeout + 1
+    assert time.monotonic() - started < HANG
     assert [(item.pending, item.allowed, item.approval_id) for item in still] == [(True, False, waits.approval_id)] * 2
 
 

@@ -180,8 +180,11 @@ def test_what_can_be_read_once_says_so_the_second_time():
 def test_a_file_that_cannot_be_read_is_an_error_before_anything_is_judged(tmp_path):
     """Absent, a folder, of no known format, or a name that no file can have."""
     (tmp_path / "folder.jsonl").mkdir()
+    for name in ("cases.txt", "cases.json.gz"):
+        (tmp_path / name).touch()
     messages = {
         "absent.jsonl": "cannot read {} … No such file … name a file",
+        "absent": "cannot read {} … No such file … name a file",
         "folder.jsonl": "{} is a directory … name one data set",
         "cases.txt": "the format of '{}' … one of jsonl, csv, ",
         "cases.json.gz": "{} … compressed … jsonl, csv, tsv … unpack it",

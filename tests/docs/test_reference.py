@@ -47,15 +47,45 @@ def read_real(value: Any) -> Signature:
     ]
 
 
+INTEGRATIONS = tuple(
+    f"adjudge.integrations.{path.stem}" for path in sorted((house.PACKAGE / "integrations").glob("[!_]*.py"))
+)
+"""Modules with a page of their own, each for a library that may be absent; no package exports what is in them."""
+
+
 def list_public(package: str) -> Iterator[tuple[str, str, Any]]:
-    """A package's classes and functions with their modules, but what nobody constructs: protocols and typed dicts."""
-    for name, module in read_stub(package).items():
+    """A package's classes and functions with their modules, but for errors and typed dicts, which have no methods."""
+    for name, module in find_homes(package).items():
         value = getattr(importlib.import_module(module), name)
         is_error = inspect.isclass(value) and issubclass(value, BaseException) and "__init__" not in vars(value)
-        if getattr(value, "_is_protocol", False) or is_error or hasattr(value, "__total__"):
+        if is_error or hasattr(value, "__total__"):
             continue
         if inspect.isclass(value) or inspect.isfunction(value):
             yield module, name, value
+
+
+def find_homes(package: str) -> dict[str, str]:
+    """Find the module of each public name of a package or an integration; skip where the latter's library is absent."""
+    if package not in INTEGRATIONS:
+        return read_stub(package)
+    try:
+        module = importlib.import_module(package)
+    except ImportError as error:
+        if error.name != "claude_agent_sdk":  # of 370 MB, which scripts/full installs
+            require(f"what {package} needs", None, f"pip install {error.name}")
+        pytest.skip(f"{package} needs {error.name}")
+    named = {name: getattr(module, name) for name in module.__all__}
+    # What a library's decorator made, such as Inspect's approver, has the signature of the library's wrapper.
+    return {name: value.__module__ for name, value in named.items() if is_ours(value)}
+
+
+def is_ours(value: Any) -> bool:
+    return (inspect.isroutine(value) or inspect.isclass(value)) and value.__module__.startswith("adjudge.")
+
+
+def is_constructed(value: Any) -> bool:
+    """True for what has a signature of its own: nobody constructs a protocol, so its methods alone are compared."""
+    return not getattr(value, "_is_protocol", False)
 
 
 def list_methods(shown: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -65,13 +95,13 @@ def list_methods(shown: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
             yield name, member, inspect.getattr_static(value, name)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", [*PACKAGES, *INTEGRATIONS])
 def test_signatures_are_those_of_python(package: str):
     """``Judge(model, *, ...)`` and not ``Judge(*, model, ...)``: names, order, kinds and which have a default."""
     differing = {}
     for module, name, value in list_public(package):
         shown = read_package()[f"{module}.{name}".partition(".")[2]]
-        if read_shown(shown) != read_real(value):
+        if is_constructed(value) and read_shown(shown) != read_real(value):
             differing[f"{module}.{name}"] = (read_shown(shown), read_real(value))
         for method, documented, real in list_methods(shown, value) if inspect.isclass(value) else ():
             plain = getattr(real, "__func__", real)
@@ -81,15 +111,17 @@ def test_signatures_are_those_of_python(package: str):
     assert differing == {}
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", [*PACKAGES, *INTEGRATIONS])
 def test_explained_arguments_are_those_of_the_signature(package: str):
     """A function that explains its parameters explains each, in order; ``unknown`` is what no function takes."""
     differing = {}
     for module, name, value in list_public(package):
         section = (inspect.getdoc(value) or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
         explained = re.findall(r"^    (\w+): ", section, re.MULTILINE)
+        if not inspect.isfunction(value) or not section:
+            continue
         taken = [item for item in inspect.signature(value).parameters if item not in ("unknown", "self")]
-        if inspect.isfunction(value) and section and explained != taken:
+        if explained != taken:
             differing[f"{module}.{name}"] = (explained, taken)
 
     assert differing == {}
@@ -102,3 +134,8 @@ def test_enough_is_compared():
         name for _, name, _ in list_public("adjudge.guards")
     }
     assert "Client" in {name for _, name, _ in list_public("adjudge.client")}
+    assert "EvaluationEmitter" in {name for _, name, _ in list_public("adjudge.integrations.opentelemetry")}
+    assert "judge_scorer" in {name for _, name, _ in list_public("adjudge.integrations.inspect_ai")}
+    [model] = [value for _, name, value in list_public("adjudge.models") if name == "Model"]
+    shown = read_package()["models.model.Model"]
+    assert "complete" in {name for name, _, _ in list_methods(shown, model)}

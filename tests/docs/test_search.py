@@ -109,7 +109,7 @@ SEARCHES = {
     "upgrade": "COMPATIBILITY",
     "jupyter": "quickstart",
     "drift": "probes",
-    "model deprecated": "succeed",
+    "model deprecated": "replace-judge",
     "alternatives": "comparison",
     "JudgeChain": "reference/adjudge.judges",
     "passing_threshold": "rubric",

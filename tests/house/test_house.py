@@ -152,6 +152,53 @@ def test_what_tests_share_is_in_the_kit():
     assert {path.parts[0] for path in shared} == {"kit", "typing"}
 
 
+def test_a_test_that_sleeps_is_marked():
+    """``timed`` or ``integration`` names every test that lets real time pass; a condition is waited for instead."""
+    sleeping = [
+        f"{house.where(path, function)} {function.name}"
+        for path in TESTS.rglob("test_*.py")
+        if not is_timed(find_markers(ast.parse(path.read_text("utf-8"))))
+        for function in find_sleeping(ast.parse(path.read_text("utf-8")))
+    ]
+
+    assert sleeping == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def test_a():\n    time.sleep(1)", ["test_a"]),
+        ("@pytest.mark.slow\ndef test_a():\n    def wait():\n        sleep(1)", ["test_a"]),
+        ("def wait():\n    time.sleep(1)", ["wait"]),
+        ("@pytest.mark.timed\ndef test_a():\n    time.sleep(1)", []),
+        ("@pytest.mark.integration\n@pytest.mark.slow\ndef test_a():\n    time.sleep(1)", []),
+        ("async def test_a():\n    await asyncio.sleep(1)\n    run('time.sleep(1)')", []),
+    ],
+)
+def test_a_sleep_without_a_marker_is_found(text: str, found: list[str]):
+    """Also one in what a test calls."""
+    assert [function.name for function in find_sleeping(ast.parse(text))] == found
+
+
+def find_sleeping(module: ast.Module) -> Iterator[house.FunctionNode]:
+    """Functions of a module that sleep, and do not say that they let time pass."""
+    for function in module.body:
+        if isinstance(function, house.FunctionNode) and not is_timed(function.decorator_list):
+            calls = [ast.unparse(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)]
+            if {"time.sleep", "sleep"} & set(calls):
+                yield function
+
+
+def find_markers(module: ast.Module) -> list[ast.expr]:
+    """The markers of all tests of a module."""
+    assigned = [node for node in module.body if isinstance(node, ast.Assign)]
+    return [node.value for node in assigned if ast.unparse(node.targets[0]) == "pytestmark"]
+
+
+def is_timed(markers: Iterable[ast.expr]) -> bool:
+    return bool(re.search(r"pytest\.mark\.(timed|integration)\b", " ".join(map(ast.unparse, markers))))
+
+
 def find_questions(nodes: Iterable[ast.AST]) -> list[ast.Constant]:
     """Find the docstrings, those of attributes too, that begin as a question does."""
     values = [node.value for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]

@@ -63,6 +63,11 @@ def test_a_chain_is_told_with_its_seats_at_any_depth():
         ({"reask": 0}, {"reask": 1}),
         ({"name": "a"}, {"name": "b"}),
         ({"rubric": "security"}, {"rubric": None}),
+        ({"reader": "Rating: [[7]]"}, {}),
+        ({"reader": "Rating: [[7]]"}, {"reader": "Rating: 7"}),
+        ({"scoring": "expected", "logprobs": True}, {"scoring": "stated", "logprobs": True}),
+        ({"seed": 1}, {"seed": 2}),
+        ({"seed": 1}, {"seed": None}),
     ],
 )
 def test_the_digest_tells_judges_apart(one: dict[str, Any], other: dict[str, Any]):

@@ -174,6 +174,47 @@ def test_saying_it_outright_wins_over_the_names():
     assert "identity" in complaint(judge_function, polite, identity=" ")
 
 
+def count_thanks(text: str) -> int:
+    return int(polite(text))
+
+
+def rate_thanks(text: str) -> tuple[float, str]:
+    return (0.9, "thanks") if polite(text) else (0.1, "no thanks")
+
+
+async def pass_thanks(text: str) -> JudgeResult:
+    return JudgeResult(outcome="passed" if polite(text) else "failed", judge="mine")
+
+
+@pytest.mark.parametrize("function", [count_thanks, rate_thanks, pass_thanks])
+def test_what_it_says_that_it_returns_makes_a_judge_of_a_function(function: Any):
+    """Where the parameter's name says nothing; in a pair it says nothing either, and the function gets the prompt."""
+    assert Judge(function).evaluate_sync("Thank you.", criteria=POLITE).outcome == "passed"
+    assert Judge(function).evaluate_sync("No.", criteria=POLITE).outcome == "failed"
+    result = Judge(("named", function)).evaluate_sync("Thank you.", criteria=POLITE)
+    assert (result.undecided_because, "is given a prompt" in result.detail) == ("error", True)
+
+
+def return_length(text):
+    return len(text)
+
+
+def test_an_int_that_nothing_announces_makes_no_judge():
+    """The same function without the annotation is a model, and says what to write."""
+    assert "name its parameter content" in complaint(Judge(return_length).evaluate_sync, "x", criteria=POLITE)
+
+
+@pytest.mark.parametrize("name", ["content", "output", "answer", "response", "completion"])
+def test_a_pair_is_a_judge_where_a_parameter_is_for_the_content(name: str):
+    """By each of the names, as the function alone: to give it a name changes nothing else."""
+    scope: dict[str, Any] = {}
+    exec(f"def judge({name}):\n    return {name} == 'Thank you.'", scope)
+
+    for judge in (Judge(scope["judge"]), Judge(("manners", scope["judge"]))):
+        assert judge.evaluate_sync("Thank you.", criteria=POLITE).passed
+        assert judge.evaluate_sync("No.", criteria=POLITE).outcome == "failed"
+
+
 def test_an_adapter_stays_a_model():
     """An object with ``name`` and ``evaluate(prompt)`` is given the prompt, whatever it calls it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import math
 import sqlite3
@@ -343,6 +344,13 @@ class Echo:
         return content
 
 
+class EchoMethod:
+    """An object with a method that is given the content."""
+
+    def check(self, content: Any) -> Any:
+        return content
+
+
 class EchoAdapter:
     """An adapter, which is given the prompt."""
 
@@ -358,6 +366,18 @@ def make_echoes() -> dict[str, Judge]:
     def annotated(text: str) -> bool:
         return cast("bool", text)
 
+    def returns_float(text: str) -> float:
+        return cast("float", text)
+
+    def returns_int(text: str) -> int:
+        return cast("int", text)
+
+    def returns_tuple(text: str) -> tuple[float, str]:
+        return cast("tuple[float, str]", text)
+
+    def returns_result(text: str) -> JudgeResult:
+        return cast("JudgeResult", text)
+
     async def asynchronous(content: Any) -> Any:
         return content
 
@@ -367,6 +387,12 @@ def make_echoes() -> dict[str, Judge]:
     echoes: dict[str, Any] = {
         "an adapter": EchoAdapter(),
         "by its annotation": annotated,
+        "by the annotation float": returns_float,
+        "by the annotation int": returns_int,
+        "by the annotation tuple": returns_tuple,
+        "by the annotation JudgeResult": returns_result,
+        "a partial": functools.partial(lambda word, content: content, "word"),
+        "a bound method": EchoMethod().check,
         "judge_function of another name": judge_function(lambda anything: anything),
         "model_function of another name": model_function(lambda anything: anything),
         "asynchronous": asynchronous,

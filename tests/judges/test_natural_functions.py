@@ -6,11 +6,13 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial, wraps
+from importlib.util import find_spec
 from typing import Any, NamedTuple, Optional, TypedDict
 
 import pytest
 
 from adjudge import Criterion, Judge, Rubric, UsageError
+from kit.environment import require
 
 np = pytest.importorskip("numpy")
 
@@ -478,6 +480,51 @@ def test_a_natural_function_works_or_says_what_to_write(
             judge.evaluate_sync(GOOD, POLITE)
         return
     assert [judge.evaluate_sync(content, POLITE).outcome for content in (GOOD, BAD)] == ["passed", "failed"]
+
+
+# --- the values of the libraries themselves, where they are installed ------------------------------
+
+
+def return_evaluation_reason(output: str, score: Any, reason: str) -> Any:
+    require("pydantic-evals", find_spec("pydantic_evals"), "pip install pydantic-evals")
+    from pydantic_evals import evaluators
+
+    return evaluators.EvaluationReason(value=score, reason=reason)
+
+
+def return_autoevals_score(output: str, score: Any, reason: str) -> Any:
+    autoevals = pytest.importorskip("autoevals", reason="to have it, pip install autoevals")
+    return autoevals.Score(name="polite", score=score, metadata={"rationale": reason})
+
+
+def return_openevals_result(output: str, score: Any, reason: str) -> Any:
+    types = pytest.importorskip("openevals.types", reason="to have it, pip install openevals")
+    return types.EvaluatorResult(key="polite", score=score, comment=reason, metadata=None)
+
+
+@pytest.mark.parametrize(
+    "make", [return_evaluation_reason, return_autoevals_score, return_openevals_result], ids=lambda make: make.__name__
+)
+@pytest.mark.parametrize(("score", "outcome"), [(True, "passed"), (0.9, "passed"), (0.2, "failed"), (False, "failed")])
+def test_a_value_of_the_installed_library_is_read(make: Callable[..., Any], score: Any, outcome: str) -> None:
+    """The classes above are copies, and the libraries may change theirs."""
+    make(GOOD, score, "so")  # skips where the library is not installed
+    result = Judge(lambda output: make(output, score, "the word")).evaluate_sync(GOOD, POLITE)
+
+    assert (result.outcome, result.score) == (outcome, float(score))
+    assert "the word" in result.reasoning + result.criterion("polite").reasoning
+
+
+def test_a_scorer_of_autoevals_is_a_judge() -> None:
+    """One that asks no model, as it comes."""
+    string = pytest.importorskip("autoevals.string", reason="to have it, pip install autoevals")
+
+    def compare(output: str, reference: str) -> Any:
+        return string.Levenshtein()(output, reference)
+
+    result = Judge(compare).evaluate_sync("Thanks.", POLITE, reference="Thanks!")
+
+    assert (result.outcome, result.score) == ("passed", pytest.approx(6 / 7))
 
 
 def test_there_are_six_people_with_ten_shapes_each() -> None:

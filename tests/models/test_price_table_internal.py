@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -110,6 +111,35 @@ def test_the_table_is_what_the_list_says():
             found = table.find(model.id, provider=provider.id, url="", processing="live", day=now.date())
             assert (found is None) == (wanted is None), model.id
             assert found is None or wanted is None or (found["input"], found["output"]) == (wanted.input, wanted.output)
+
+
+def test_an_installed_list_wins_over_the_table(monkeypatch: pytest.MonkeyPatch):
+    """``[cost]`` keeps prices current: what a newer list says counts, and what it no longer has is unknown."""
+    require("genai-prices", find_spec("genai_prices"), "pip install 'adjudge[cost]'")
+    from genai_prices.data_snapshot import DataSnapshot
+    from genai_prices.types import ClauseEquals, ModelInfo, ModelPrice, Provider
+
+    now = ModelInfo(
+        id="gpt-5-mini",
+        match=ClauseEquals("gpt-5-mini"),
+        prices=ModelPrice(input_mtok=Decimal("77.5"), output_mtok=Decimal("88.5")),
+    )
+    newer = Provider(id="openai", name="OpenAI", api_pattern=r"https://api\.openai\.com", models=[now])
+    monkeypatch.setattr(
+        "genai_prices.data_snapshot.get_snapshot", lambda: DataSnapshot(providers=[newer], from_auto_update=False)
+    )
+    known, gone = (
+        read_price_table().find(name, provider="openai", url="", processing="live", day=datetime.now(UTC).date())
+        for name in ("gpt-5-mini", "gpt-5-nano")
+    )
+    assert known is not None
+    assert known["input"] != 77.5
+    assert gone is not None
+
+    price = find_price(open_model("openai:gpt-5-mini"))
+    assert price is not None
+    assert (price.input, price.output, price.as_of) == (77.5, 88.5, None)
+    assert find_price(open_model("openai:gpt-5-nano")) is None
 
 
 def test_the_table_names_its_source_and_licence():

@@ -31,12 +31,12 @@ from adjudge.question.reply_object import OTHER_VERDICTS
 from adjudge.report import render_html, render_markdown
 from adjudge.report.run_document import make_run_document
 from adjudge.testing import ScriptedModel
-from kit.firewalls import CLEAN, SAFE
+from kit.firewalls import CLEAN, SAFE, reject, threaten
 from kit.house import ROOT
 from kit.judges import Plain
 from kit.probes import PROBE
 from kit.reports import make_item, make_manifest_of, make_result, report_of
-from kit.tools import approval, candidate, review, tool
+from kit.tools import approval, candidate, refusal, review, tool
 
 DOCS = ROOT / "docs"
 
@@ -120,6 +120,35 @@ def passes(form: str, reply: Any) -> bool:
     return result.outcome == "passed"
 
 
+FAILING: Mapping[str, Mapping[str, Any]] = {
+    "rubric": scores(criteria=[{"name": "verdict", "reasoning": "so", "score": 0.0}]),
+    "keyed": scores(criteria={"verdict": {"score": 0.0}}),
+    "yes or no": {"safe": False},
+    "probe": {"similarityScore": 0.0},
+    "prompt firewall": reject(1),
+    "input firewall": threaten(),
+    "creation": refusal(),
+    "promotion": review(approved=False),
+    "comparison": {"preferred": "second"},
+    "dataclass": {**VALUE, "passed": False},
+    "pydantic": {"passed": False, "decision": "deny"},
+    "rubric and format": {**scores(), **VALUE, "passed": False},
+}
+"""A reply that does not pass, for each form."""
+
+
+FLAGGED = FORMS.keys() - {"rubric", "keyed", "probe", "comparison"}
+"""Forms that answer by a flag."""
+
+
+def decide(form: str, reply: Any) -> tuple[str, str | None]:
+    """The outcome, and why it is undecided; where the form has a verdict of its own, those of the judge behind it."""
+    verdict = FORMS[form][1](Judge(ScriptedModel(reply), reask=0))
+    chain = getattr(verdict.safety if form == "promotion" else verdict, "chain_result", None)
+    result = verdict if chain is None else chain.results[0]
+    return result.outcome, result.undecided_because
+
+
 def nest(reply: Mapping[str, Any], more: Mapping[str, Any], place: str) -> dict[str, Any]:
     if place == "beside":
         return {**reply, **more}
@@ -148,9 +177,10 @@ def test_a_second_verdict_is_unparseable(form: str, name: str, place: str):
     if name in reply and place == "beside":
         return
 
-    for value in ("fail", "pass", True, None, []):
-        assert not passes(form, nest(reply, {name: value}, place))
-    assert not passes(form, nest(reply, {name.title(): "fail"}, place))
+    for written, value in ((name, "fail"), (name, "pass"), (name, True), (name, None), (name, []), (name.title(), "x")):
+        changed = nest(reply, {written: value}, place)
+        assert not passes(form, changed)
+        assert decide(form, changed) == ("undecided", "unparseable")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -162,9 +192,29 @@ def test_a_stricter_flag_is_a_contradiction(form: str, name: str, place: str):
     for written in (name, name.upper(), name.title()):
         if written in reply and place == "beside":
             continue
-        assert not passes(form, nest(reply, {written: False}, place))
-        assert not passes(form, nest(reply, {written: "false"}, place))
+        for value, because in ((False, "contradiction"), ("false", "unparseable"), (0, "unparseable")):
+            changed = nest(reply, {written: value}, place)
+            assert not passes(form, changed)
+            assert decide(form, changed) == ("undecided", because)
         assert passes(form, nest(reply, {written: True}, place))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["safe", "passed", "allowed", "approved"])
+@pytest.mark.parametrize("place", ["beside", "inside"])
+def test_a_more_generous_flag_makes_no_pass(form: str, name: str, place: str):
+    """It is ignored; beside a flag by which the form answers it is a contradiction. Neither passes."""
+    reply = FAILING[form]
+    expected = ("undecided", "contradiction") if place == "beside" and form in FLAGGED else ("failed", None)
+
+    assert not passes(form, reply)
+    assert decide(form, reply) == ("failed", None)
+    for written in (name, name.upper(), name.title()):
+        if written in reply and place == "beside":
+            continue
+        changed = nest(reply, {written: True}, place)
+        assert not passes(form, changed)
+        assert decide(form, changed) == expected
 
 
 @pytest.mark.parametrize("form", ["rubric", "keyed"])

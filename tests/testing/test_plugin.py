@@ -188,6 +188,25 @@ def test_an_undecided_judge_passes_nothing(suite):
     done.stdout.fnmatch_lines(["E *? undecided (error)*", "E *reset*", "E *undecided is not a pass; *adjudge doctor*"])
 
 
+def test_a_model_that_cannot_copy_the_token_is_asked_without_it_and_no_doctor(suite):
+    """The result says what to do; of prose, which no option makes readable, the doctor says more."""
+    suite.makepyfile(
+        other="""
+        def tokenless(prompt):
+            return '{"criteria": [{"name": "is-polite", "score": 0.9}]}'
+
+        def prose(prompt):
+            return "It is fine, I think."
+        """
+    )
+    write(suite, f"def test_one(): assert_passes('nice', {POLITE})")
+    tokenless, prose = (run(suite, judge=f"python:other:{name}") for name in ("tokenless", "prose"))
+
+    tokenless.stdout.fnmatch_lines(["E *? undecided (unparseable)*", "E *--no-token (token=False in Python)*"])
+    assert "adjudge doctor" not in tokenless.stdout.str()
+    prose.stdout.fnmatch_lines(["E *? undecided (unparseable)*", "E *undecided is not a pass; adjudge doctor *"])
+
+
 def test_a_function_that_raises_is_placed_and_no_server_is_looked_for(suite):
     """Its file and line are what there is to mend."""
     write(

@@ -55,6 +55,27 @@ def test_an_explanation_shows_every_seat():
     assert "seat b: ? undecided (timeout): no answer within 5 s" in explain(chain)
 
 
+def test_a_doctor_is_named_unless_every_unread_seat_says_what_to_do():
+    """A seat that says so does not help another, whose replies nothing is known of."""
+    unread = {"outcome": "undecided", "undecided_because": "unparseable", "score": None}
+    says = make(judge="a", detail="no token; for a model that never copies it: --no-token", **unread)
+    does_not = make(judge="b", detail="the reply has no object", **unread)
+
+    def explain_chain(*seats: JudgeResult) -> str:
+        return explain(
+            JudgeChainResult(
+                outcome="undecided",
+                undecided_because="unparseable",
+                judge="chain",
+                strategy="consensus",
+                results=seats,
+            )
+        )
+
+    assert "doctor" not in explain_chain(says, says)
+    assert "doctor" in explain_chain(says, does_not)
+
+
 @pytest.mark.parametrize(
     ("score", "full"), [(None, 0), (0.0, 0), (0.09, 0), (0.5, 5), (0.3, 3), (1.0, 10), (1 + 1e-10, 10)]
 )

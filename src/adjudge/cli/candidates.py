@@ -45,7 +45,7 @@ def read_candidates(names: Sequence[str], folder: Path) -> list[NamedCandidate]:
     candidates = []
     for name in names:
         is_run = (Path(name) / MANIFEST_FILE).is_file()
-        place = Path(name) if is_run else folder / "successors" / _name_folder(name)
+        place = Path(name) if is_run else folder / "candidates" / _name_folder(name)
         candidates.append(NamedCandidate(name=name, folder=place, is_run=is_run))
     return candidates
 

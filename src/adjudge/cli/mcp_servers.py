@@ -9,10 +9,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import UsageError
+from adjudge.formats.loopback import resolve_loopback
 from adjudge.formats.text import flatten, show
 from adjudge.mcp.pins import name_source
+from adjudge.models.providers.route import find_proxy
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp import Client
 
     from adjudge.mcp.pins import Pins
@@ -72,9 +75,39 @@ def _find_server(words: list[str]) -> tuple[Any, str]:
     from mcp.client.stdio import stdio_client
 
     if len(words) == 1 and words[0].startswith(("http://", "https://")):
-        return words[0], name_source(words[0])
+        return _open_http(words[0]), name_source(words[0])
     # A type of its own in every version: one of them takes no parameters of a command.
     return stdio_client(StdioServerParameters(command=words[0], args=words[1:])), shlex.join(words)
+
+
+@asynccontextmanager
+async def _open_http(address: str) -> AsyncIterator[Any]:
+    """Open the streams to a server at an address; the SDK's own client would go by the proxy variables alone."""
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+    from yarl import URL
+
+    url = URL(address)
+    proxy = find_proxy(url)
+    async with (
+        httpx2.AsyncClient(
+            trust_env=False,
+            proxy=None if proxy is None else str(proxy),
+            verify=httpx2.create_ssl_context(),
+            timeout=httpx2.Timeout(30.0, read=300.0),  # the SDK's: a server may hold a stream open
+            event_hooks={"request": [_keep_here]},
+        ) as client,
+        streamable_http_client(str(url), http_client=client) as streams,
+    ):
+        yield streams
+
+
+async def _keep_here(request: httpx2.Request) -> None:
+    """Look for this machine's names nowhere else; the server and its certificate are asked by the name given."""
+    host = request.url.host
+    if (here := resolve_loopback(host)) is not None:
+        request.extensions = {**request.extensions, "sni_hostname": host}
+        request.url = request.url.copy_with(host=here)
 
 
 def _make_client(target: Any) -> Client:

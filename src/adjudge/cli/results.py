@@ -12,7 +12,7 @@ from typing import Any
 from adjudge.cli.input import InputItem
 from adjudge.cli.output import complain, draws, note, print_line, show_drawing, write_json
 from adjudge.dataset.case import Case
-from adjudge.formats.display import COLOURS, describe_models, describe_outcome, name_mark
+from adjudge.formats.display import COLOURS, describe_models, describe_outcome, name_mark, names_token_remedy
 from adjudge.formats.numbers import format_apart, format_score
 from adjudge.formats.text import clean
 from adjudge.judges.chain import JudgeChain, list_judges
@@ -105,7 +105,7 @@ def explain_undecided(result: JudgeResult, *, shown: bool = False) -> str:
     With ``shown``, what may help alone; an empty text where nothing is known to.
     """
     remedy = _REMEDIES.get(result.undecided_because or "")
-    if remedy == _UNREAD and "--no-token" in result.detail:  # which says what to do, so that nobody has to be asked
+    if remedy == _UNREAD and names_token_remedy(result):  # the detail says what to do, so that nobody has to be asked
         remedy = None
     if shown:
         return f"undecided ({result.undecided_because}): {remedy}" if remedy else ""

@@ -385,8 +385,8 @@ def open_dataset(
     name = os.fspath(path)
     if format is None and name != "-" and os.path.isdir(name):  # noqa: PTH112 - of a name that is none it says no, too
         return _open_folder(name, fields, on_bad_row, asks=case_criteria or criteria_field is not None)
-    form, gz = find_format(name, format)
     once = check_path(name)
+    form, gz = find_format(name, format)
     field_options = read_fields(fields, table=form in TABLES)
     criteria = read_case_criteria(case_criteria, criteria_field, rubrics, table=form in TABLES)
     return Dataset(

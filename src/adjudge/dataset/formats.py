@@ -424,9 +424,9 @@ def _convert_row(value: Any) -> Mapping[str, Any] | UsageError:
 def _read_parquet(path: str, fields: Fields | None) -> Iterator[Row]:
     """Yield the rows of a Parquet file, each behind its number."""
     pa, parquet = import_parquet(path)
+    check_path(path)
     number = 0
     try:
-        check_regular(path)
         with parquet.ParquetFile(path) as file:
             groups = [file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups)]
             if max(groups, default=0) > max(LEAST_UNPACKED, MOST_EXPANDED * Path(path).stat().st_size):

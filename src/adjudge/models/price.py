@@ -413,7 +413,8 @@ def _read_tier(value: Any, level: int) -> float | None:
 def _read_price(name: str, price: object) -> Price:
     """Return a price of a caller, made of an object unless it is one already.
 
-    Raises ``UsageError`` for an object with unknown members, without input or output, or with amounts that are none.
+    Raises ``UsageError`` for an object with unknown members, without input or output, or with negative or
+    non-finite amounts.
     """
     if isinstance(price, Price):
         return price

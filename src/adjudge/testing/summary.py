@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from adjudge.content import content_text
-from adjudge.formats.display import SIGNS, describe_models, describe_outcome, find_mark
+from adjudge.formats.display import SIGNS, describe_models, describe_outcome, find_mark, names_token_remedy
 from adjudge.formats.numbers import format_apart, format_dollars
 from adjudge.formats.text import clean
 from adjudge.result import CriterionResult, JudgeResult
@@ -55,6 +55,8 @@ def explain(result: JudgeResult, command: str = "") -> str:
     remedy = _REMEDIES.get(result.undecided_because or "")
     if result.undecided_because == "error" and " raised " in result.detail:
         remedy = "the judge is a function, and raised this itself"  # no server has to be reached
+    if result.undecided_because == "unparseable" and names_token_remedy(result):
+        remedy = None  # it is said above
     lines += [f"  undecided is not a pass; {remedy}"] if remedy else []
     return "\n".join([*lines, *([f"  again: {command}"] if command else [])])
 

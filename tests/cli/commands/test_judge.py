@@ -416,6 +416,8 @@ def test_a_model_that_cannot_copy_the_token(line: Line):
         bare = line("judge", "good.txt", *POLITE, "--judge", provider.spec, "--no-token")
 
     assert (asked.status, bare.status) == (3, 0)
+    assert names(asked.out, "undecided (unparseable)", "--no-token (token=False in Python)")
+    assert "doctor" not in asked.out + asked.err
 
 
 def test_another_reply_form_can_be_named(line: Line, tmp_path: Path):

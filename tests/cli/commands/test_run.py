@@ -72,6 +72,20 @@ def test_what_nobody_answered_is_said_with_how_to_ask_again(line: Line):
     assert "judge them again" not in again.err
 
 
+def test_of_a_model_that_cannot_copy_the_token_the_first_result_says_what_to_do(line: Line):
+    """Then nobody has to ask the doctor; of prose, which no option makes readable, the doctor is named."""
+    with serve(mode="tokenless") as provider:
+        tokenless = line("run", "data.jsonl", "--criteria", "Is good.", "--judge", provider.spec, "--out", "R")
+        provider.mode = "prose"
+        prose = line("run", "data.jsonl", "--criteria", "Is good.", "--judge", provider.spec, "--out", "S")
+
+    again, first = tokenless.err.splitlines()[1:3]
+    assert names(again, "3 are undecided because of unparseable")
+    assert names(first, "the first unparseable, of case '0'", "--no-token (token=False in Python)")
+    assert "doctor" not in tokenless.err
+    assert "3 unparseable; adjudge doctor --judge says why" in prose.err
+
+
 def test_whatever_a_judge_broke_by_is_asked_again_with_one_word(line: Line):
     """And nothing else: a verdict stays, and so does the reason of a content that attacks."""
     asked = ("run", "data.jsonl", "--criteria", "Is good.", "--judge", "python:broken:judge", "--out", "R")
@@ -101,6 +115,14 @@ def test_without_a_folder_it_is_named_by_the_time(line: Line):
     assert f"kept in {folder};" in ran.err
 
 
+def test_two_runs_of_one_second_have_folders_of_their_own(line: Line):
+    """As a script starts them, one after the other."""
+    for _ in range(4):
+        assert line("run", "data.jsonl", *GOOD).status == 0
+
+    assert len([open_run(folder) for folder in Path("runs").iterdir()]) == 4
+
+
 def test_json_is_one_document(line: Line):
     """The manifest with counts and folder, and nothing else anywhere."""
     ran = line("run", "data.jsonl", *GOOD, "--out", "R", "--json")
@@ -125,7 +147,7 @@ def test_rows_that_are_no_cases_are_counted(line: Line):
         file.write("nonsense\n")
     ran = line("run", "data.jsonl", *GOOD, "--out", "R", "--on-bad-row", "skip")
     assert ran.status == 0
-    assert "1 of the data set's rows were skipped" in ran.err
+    assert "1 of the data set's rows was skipped" in ran.err
     assert open_run("R").manifest["dataset"]["bad_rows"][0]["where"] == "data.jsonl, line 4"
 
     stopped = line("run", "data.jsonl", *GOOD, "--out", "S")

@@ -163,7 +163,7 @@ def test_repeated_ids_are_skipped_when_asked_for(line: Line):
 
     ran = line("run", "data.jsonl", *good, "--out", "R", "--on-bad-row", "skip")
     assert (ran.status, open_run("R").counts["passed"], open_run("R").counts["failed"]) == (0, 1, 1)
-    assert "1 of the data set's rows were skipped" in ran.err
+    assert "1 of the data set's rows was skipped" in ran.err
     assert (
         "data.jsonl, line 2: the id 'a' is already used by case 0"
         in line("run", "data.jsonl", *good, "--out", "S").sentence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,6 +14,7 @@ import pytest
 from yarl import URL
 
 from adjudge import AdjudgeError, Approvals, Judge, open_model
+from adjudge.cli.mcp_servers import open_server, read_server
 from adjudge.client import Client
 from adjudge.formats.loopback import is_this_machine, resolve_loopback
 from adjudge.guards import Webhook
@@ -177,6 +179,17 @@ async def read_models(url: str) -> None:
     await transport.aclose()
 
 
+async def pin_tools(url: str) -> None:
+    pytest.importorskip("mcp")
+    await read_server([f"{url}/mcp"], HANG)
+
+
+async def probe_tools(url: str) -> None:
+    pytest.importorskip("mcp")
+    async with open_server([f"{url}/mcp"], HANG):
+        pass
+
+
 CALLS: dict[str, Callable[[str], Awaitable[None]]] = {
     call.__name__: call
     for call in (
@@ -190,6 +203,8 @@ CALLS: dict[str, Callable[[str], Awaitable[None]]] = {
         list_batches,
         call_webhook,
         read_models,
+        pin_tools,
+        probe_tools,
     )
 }
 
@@ -341,7 +356,55 @@ def test_no_module_opens_connections_past_the_function_that_decides():
     """A session that reads the proxy variables by itself would send this machine's requests to the proxy."""
     from kit import house
 
-    texts = {house.where(path): path.read_text("utf-8") for path in house.package_files()}
-    own = [name for name, text in texts.items() if "trust_env=True" in text or "urlopen(" in text]
+    trees = {
+        path.relative_to(house.ROOT).as_posix(): ast.parse(path.read_text("utf-8")) for path in house.package_files()
+    }
+    calls = [(name, node) for name, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    clients = {name for name, call in calls if name_function(call) in CLIENTS}
 
-    assert own == []
+    assert [(name, call.lineno) for name, call in calls if opens_past(call)] == []
+    assert clients == {
+        "src/adjudge/cli/mcp_servers.py",
+        "src/adjudge/client/connection.py",
+        "src/adjudge/config/judges.py",
+        "src/adjudge/models/providers/http.py",
+    }
+
+
+CLIENTS = {"ClientSession": True, "AsyncClient": False, "streamable_http_client": False}
+"""What opens connections over HTTP, and if it leaves the proxy variables alone by itself."""
+
+
+def name_function(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def opens_past(call: ast.Call) -> bool:
+    """True of a call by which the proxy variables of the environment could decide."""
+    given = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+    name = name_function(call)
+    if name == "streamable_http_client":
+        return "http_client" not in given
+    if name in CLIENTS:
+        return given.get("trust_env", "False" if CLIENTS[name] else "True") != "False"
+    return name in ("urlopen", "build_opener", "sse_client")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_past"),
+    [
+        ("urllib.request.urlopen(url)", True),
+        ("aiohttp.ClientSession(trust_env=True)", True),
+        ("aiohttp.ClientSession(connector=c)", False),
+        ("httpx2.AsyncClient()", True),
+        ("httpx2.AsyncClient(trust_env=False)", False),
+        ("streamable_http_client(url)", True),
+        ("streamable_http_client(url, http_client=client)", False),
+    ],
+)
+def test_a_call_that_goes_by_the_environment_is_found(line: str, is_past: bool):
+    """The check above would notice one."""
+    call = ast.parse(line, mode="eval").body
+
+    assert isinstance(call, ast.Call)
+    assert opens_past(call) == is_past

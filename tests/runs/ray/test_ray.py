@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from adjudge.models import ReplyCache
 from kit import cli
 from kit.cli import Line, Provider
 from kit.judges import names
+from kit.patience import wait_for
 from kit.ray import Words, count_asked, list_actors, make_cases, open_cluster
 from kit.runs import list_results
 
@@ -127,7 +127,7 @@ def test_whoever_leaves_a_run_on_ray_pays_nothing_more(cluster, provider, tmp_pa
         return len(provider.bodies)
 
     asked = asyncio.run(leave())
-    time.sleep(0.5)
+    wait_for(lambda: not list_actors())
 
     assert len(provider.bodies) == asked < 400
     assert open_run(tmp_path).status == "interrupted"

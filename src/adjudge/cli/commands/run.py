@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from shlex import quote
 from typing import Any, cast
@@ -41,6 +42,7 @@ from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.formats import FORMATS, count_rows
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
+from adjudge.formats.display import names_token_remedy
 from adjudge.formats.numbers import (
     count_digits,
     format_amounts,
@@ -132,7 +134,7 @@ def run_data(
     _note_choice(
         chosen, configuration.prices, as_json=as_json, caches=cost.cache is not None, by_batch=batch is not None
     )
-    folder = options.out or Path("runs") / datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S")
+    folder = options.out or _find_free_folder(datetime.now(UTC))
     running = run(
         dataset,
         chosen.judge,
@@ -155,6 +157,13 @@ def run_data(
         suite=fields.kind,
     )
     return session.run()
+
+
+def _find_free_folder(now: datetime) -> Path:
+    """Find the folder of a run that was given none: the time, and a number where another run of this second has it."""
+    name = now.strftime("%Y-%m-%d-%H%M%S")
+    names = (name if number == 1 else f"{name}-{number}" for number in count(1))
+    return next(folder for folder in (Path("runs") / each for each in names) if not folder.exists())
 
 
 def open_counted(data: str, fields: option.DataOptions, case_criteria: CaseCriteria | None = None) -> Dataset:
@@ -194,7 +203,6 @@ def open_suite(
     for case in suite:
         brings = rubric is not None or case.criteria is not None or case.rubric is not None
         judged, unjudged = judged + brings, unjudged + (not brings)
-    report_notes(suite)
     report_skipped(suite)
     if not judged:
         return open_from_options(data, fields, check_ids=False)
@@ -505,17 +513,20 @@ def _note_what_is_missing(done: Run) -> None:
         note("spent {} of the budget of {}".format(*format_amounts(budget["spent"], budget["usd"])))
     if cut_off:
         note(f"{cut_off:,} were cut off by the budget; judge them with --out, --resume and a higher --budget")
-    for sentence in _list_remedies(done.summary["undecided_because"], quote(str(done.folder))):
+    firsts = _find_first_of_each(done)
+    for sentence in _list_remedies(done.summary["undecided_because"], firsts, quote(str(done.folder))):
         note(sentence)
-    for sentence in _describe_first_of_each(done):
-        note(sentence)
+    for name, item in firsts.items():
+        reason = clean(item.result.explain(), keep_lines=False).removeprefix(f"undecided: {name}; ")[:400]
+        note(f"the first {name}, of case {show(item.case.id)}: {reason}")
     skipped = done.manifest["dataset"].get("skipped")
     if skipped:
-        note(f"{skipped:,} of the data set's rows were skipped, because they are no cases; run.json lists them")
+        because = "was skipped, because it is no case" if skipped == 1 else "were skipped, because they are no cases"
+        note(f"{skipped:,} of the data set's rows {because}; run.json lists them")
 
 
-def _describe_first_of_each(done: Run) -> Iterator[str]:
-    """Explain the first undecided judgement of each reason: mostly it is the same for the others of that reason."""
+def _find_first_of_each(done: Run) -> dict[str, RunItem]:
+    """Find the first undecided judgement of each reason: mostly it is the same for the others of that reason."""
     wanted = [name for name in done.summary["undecided_because"] if name != "budget"]
     firsts: dict[str, RunItem] = {}
     if wanted:
@@ -523,15 +534,17 @@ def _describe_first_of_each(done: Run) -> Iterator[str]:
             firsts.setdefault(item.result.undecided_because or "", item)
             if firsts.keys() >= set(wanted):
                 break
-    for name in wanted:
-        if (item := firsts.get(name)) is not None:
-            reason = clean(item.result.explain(), keep_lines=False).removeprefix(f"undecided: {name}; ")[:400]
-            yield f"the first {name}, of case {show(item.case.id)}: {reason}"
+    return {name: firsts[name] for name in wanted if name in firsts}
 
 
-def _list_remedies(reasons: Any, folder: str) -> Iterator[str]:
-    """Yield sentences on what may help; ``reasons`` has the number of undecided judgements of each reason."""
-    if unread := reasons.get("unparseable"):
+def _list_remedies(reasons: Any, firsts: Mapping[str, RunItem], folder: str) -> Iterator[str]:
+    """Yield sentences on what may help.
+
+    ``reasons`` has the number of undecided judgements of each reason, and ``firsts`` the first of each, which is shown
+    below: where that one says what to do about its replies, nobody has to ask.
+    """
+    first = firsts.get("unparseable")
+    if (unread := reasons.get("unparseable")) and not (first and names_token_remedy(first.result)):
         yield f"{unread:,} unparseable; adjudge doctor --judge says why, and whether --no-token helps"
     broken = [name for name in _BREAKS if reasons.get(name)]
     if broken:

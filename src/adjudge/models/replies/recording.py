@@ -79,7 +79,9 @@ class RecordingModel(WrapperModel):
                 finally:
                     os.close(descriptor)
         except OSError as error:
-            raise UsageError(f"the recording {str(self.path)!r} cannot be written: {error.strerror}") from None
+            raise UsageError(
+                f"the recording {str(self.path)!r} cannot be written: {error.strerror}; name another file"
+            ) from None
         self._is_ready = True
 
     def _append_row(self, row: bytes) -> None:
@@ -152,7 +154,7 @@ def _read_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
     except OSError as error:
-        raise UsageError(f"the recording {str(path)!r} cannot be read: {error.strerror}") from None
+        raise UsageError(f"the recording {str(path)!r} cannot be read: {error.strerror}; name another file") from None
     if len(content) > LARGEST:
         raise UsageError(f"the recording {str(path)!r} is larger than {LARGEST // 10**6} MB; split it")
     return content
