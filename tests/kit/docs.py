@@ -60,7 +60,7 @@ PROGRAMS = frozenset(
     ]
 )
 """The programs that a block of shell may start in a test: nothing that installs, needs a network or never ends."""
-FENCE = re.compile(r" {0,3}(?P<ticks>`{3,})[ ]*(?P<language>[\w+-]*)(?P<rest>[^`]*)$")
+FENCE = re.compile(r"(?P<indent> *)(?P<ticks>`{3,})[ ]*(?P<language>[\w+-]*)(?P<rest>[^`]*)$")
 TITLE = re.compile(r'title="([^"]+)"')
 OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 SPECIAL = re.compile(r"[|&;<>$`*?]|^~")
@@ -128,7 +128,7 @@ def list_commands(page: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def parse_blocks(page: Path, text: str) -> Iterator[Block]:
-    """The fenced blocks of some Markdown."""
+    """The fenced blocks of some Markdown, those within lists without their indent."""
     lines = text.splitlines()
     number = 0
     hidden: dict[str, str] = {}
@@ -138,8 +138,8 @@ def parse_blocks(page: Path, text: str) -> Iterator[Block]:
         number += 1
         if opening is None:
             continue
-        first, ticks = number, opening["ticks"]
-        while number < len(lines) and not re.fullmatch(rf" {{0,3}}{ticks}`*\s*", lines[number]):
+        first, ticks, indent = number, opening["ticks"], opening["indent"]
+        while number < len(lines) and not re.fullmatch(rf" *{ticks}`*\s*", lines[number]):
             number += 1
         if number == len(lines):
             raise ValueError(f"{page.name}:{first}: this fence is never closed")
@@ -149,7 +149,7 @@ def parse_blocks(page: Path, text: str) -> Iterator[Block]:
             line=first + 1,
             language=opening["language"],
             title=title[1] if title else None,
-            text="\n".join(lines[first:number]) + "\n",
+            text="\n".join(line.removeprefix(indent) for line in lines[first:number]) + "\n",
             hidden=hidden,
         )
         hidden = {}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from adjudge import Case, open_run
+from adjudge import Case, open_run, run
 from adjudge.dataset import Label, digest_content, write_cases, write_labels
 from adjudge.labels import make_paired_plans, open_label_queue
 from kit import audited, docs
@@ -212,6 +212,20 @@ def write_pairs(first: list[Case], second: list[Case]) -> None:
     write_labels("people.jsonl", labels)
 
 
+def prepare_plan(directory: Path, model: ExampleModel) -> Renamed:
+    """Make a run of 1,200 answers, of which a few have no verdict."""
+
+    def judge(content: str) -> bool:
+        number = int(content.removeprefix("Answer "))
+        if number <= 28:
+            raise ValueError("no verdict")
+        return number > 28 + 433
+
+    cases = [Case(id=f"case-{number}", content=f"Answer {number}") for number in range(1, 1201)]
+    run(cases, judge, criteria="Says what happens next.", out=directory / "runs/monday").finish_sync()
+    return {"adjudge label runs/monday\n": "printf '1\\nq\\n' | adjudge label runs/monday\n"}
+
+
 PREPARED: Mapping[str, Callable[[Path, ExampleModel], Renamed]] = {
     "docs/agree.md": prepare_agree,
     "docs/calibrate.md": prepare_calibrate,
@@ -219,6 +233,7 @@ PREPARED: Mapping[str, Callable[[Path, ExampleModel], Renamed]] = {
     "docs/label.md": prepare_label,
     "docs/label-two-systems.md": prepare_two_systems,
     "docs/monitor.md": prepare_monitor,
+    "docs/plan.md": prepare_plan,
     "docs/replace-judge.md": prepare_replace_judge,
 }
 """By the page's place in the repository: see ``kit.page_files``."""

@@ -536,8 +536,8 @@ class LabelQueue:
         self, labels: Sequence[tuple[int, Label]], planned: PlannedOrder | None
     ) -> list[tuple[str, str]]:
         """List the id and the stratum of each drawn case that has all its labels, in the order in which it had them."""
-        complete = self._find_complete(labels)
-        drawn = {label.case for _, label in labels if self._is_drawn(label)}
+        complete, contents = self._find_complete(labels), self._store.find_contents()
+        drawn = {label.case for _, label in labels if self._is_drawn(label, contents)}
         if planned is None:
             ordered = self._order_random({case: seq for case, seq in complete.items() if case in drawn})
             return [(case, self._find_verdict(case)) for case in ordered]
@@ -547,7 +547,8 @@ class LabelQueue:
 
     def _order_random(self, complete: Mapping[str, int]) -> list[str]:
         """The cases in the order in which they count: when they were complete, and the order had come to them."""
-        places = {case: find_position(int(self._store.find_fact("seed") or 0), case) for case in complete}
+        seed = int(self._store.find_fact("seed") or 0)
+        places = {case: find_position(seed, case) for case in complete}
         passes = sorted(self._store.list_passes(), reverse=True)
         ordered: list[tuple[int, int, str]] = []
         first, at = None, 0
@@ -573,14 +574,17 @@ class LabelQueue:
                 complete.setdefault(label.case, number)
         return complete
 
-    def _is_drawn(self, label: Label) -> bool:
-        """Return whether a case came up in the present order: one that another plan drew has other chances."""
+    def _is_drawn(self, label: Label, contents: ContentSet | None) -> bool:
+        """Return whether a case came up in the present order: one that another plan drew has other chances.
+
+        ``contents`` are those that the cases have now.
+        """
         design = label.design
         if design is None:
             return False
         if self.plan is not None:
             return design.plan == self.plan
-        return design.plan.startswith(RANDOM_ORDER) and design.drawn_from == self._store.find_contents()
+        return design.plan.startswith(RANDOM_ORDER) and design.drawn_from == contents
 
     def _find_verdict(self, case: str) -> str:
         return "all" if self._source.run is None else self._source.find_verdict(case) or ""

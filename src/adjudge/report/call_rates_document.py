@@ -36,8 +36,8 @@ def make_call_rates_document(rates: CallRates) -> Document:
         blocks=list(list_call_rates_blocks(rates)),
         foot=[
             (
-                "Equal calls count once. Intervals are at 95 %, Wilson's. What waits for a person, and what a judge "
-                "leaves undecided, counts as stopped."
+                "Equal calls count once. Intervals are at 95 %: Wilson's, put together by MOVER. What waits for a "
+                "person, and what a judge leaves undecided, counts as stopped."
             )
         ],
     )
