@@ -455,16 +455,16 @@ def test_a_request_after_the_end_of_a_sample_of_inspect_is_a_problem():
 def test_a_session_of_claude_code_has_no_end_but_what_is_added_to_it_has_to_end_too():
     """As the page says: it can be resumed at any time, so that a turn after the last one is a turn."""
     lines = read_lines("claude-session")
-    said = [line for line in lines if line["type"] == "assistant"]
-    call, answer = (json.loads(json.dumps(line)) for line in (said[1], said[-1]))
-    call |= {"uuid": "u1", "parentUuid": said[-1]["uuid"]}
+    replies = [line for line in lines if line["type"] == "assistant"]
+    call, answer = (json.loads(json.dumps(line)) for line in (replies[1], replies[-1]))
+    call |= {"uuid": "u1", "parentUuid": replies[-1]["uuid"]}
     call["message"] |= {"id": "msg_x", "content": [{"type": "tool_use", "id": "x", "name": "Bash", "input": {}}]}
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "ok"}]}
     made = {"type": "user", "uuid": "u2", "parentUuid": "u1", "sessionId": call["sessionId"], "message": result}
     answer |= {"uuid": "u3", "parentUuid": "u2"}
 
     assert read_run([*lines, call, made]).problems == ("it ends before the agent's last word",)
-    assert not read_run([*lines, {**answer, "sessionId": "another", "parentUuid": said[-1]["uuid"]}]).complete
+    assert not read_run([*lines, {**answer, "sessionId": "another", "parentUuid": replies[-1]["uuid"]}]).complete
     assert not read_run([*lines, answer]).complete  # nothing has the name that it follows
     assert read_run([*lines, call, made, answer]).complete
 

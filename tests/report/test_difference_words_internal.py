@@ -61,7 +61,8 @@ def test_where_every_label_is_there_no_difference_is_none():
 def test_labels_that_cannot_tell_two_judges_apart_say_how_many_would(more: int | None, ends: str):
     """Unless no number of labels would."""
     share = ShareDifference(before=40, after=42, of=50, value=0.04, low=-0.031, high=0.11, more=more)
-    sentence = describe_judges(SimpleNamespace(agreement=share, because=""), "old", "new")  # type: ignore[arg-type]
+    difference: Any = SimpleNamespace(agreement=share, because="")
+    sentence = describe_judges(difference, "old", "new")
 
     assert sentence == (
         "These labels cannot tell which judge agrees with people more often: for new it is between 3.1 points less and "

@@ -84,10 +84,10 @@ def list_protected(files: Iterable[Path], *, home: Path | None = None) -> Protec
     ``home`` is the home folder of the account under which the agent runs, where that is another one.
     """
     profiles = Path.home() if home is None else home
-    own = Path(__file__).resolve().parents[1]
+    package = Path(__file__).resolve().parents[1]
     # The interpreter's folder only where it is an environment of ours: an agent uses the system's as well.
     environment = (Path(sys.prefix),) if sys.prefix != sys.base_prefix else ()
-    unwritable = (own, *environment, *(profiles / name for name in _PROFILES), *map(Path, _MANAGED))
+    unwritable = (package, *environment, *(profiles / name for name in _PROFILES), *map(Path, _MANAGED))
     return ProtectedFiles(secret=tuple(files), unwritable=unwritable, home=home)
 
 

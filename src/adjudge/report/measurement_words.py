@@ -375,7 +375,7 @@ def list_assumptions(measurement: Measurement) -> Iterator[str]:
         settled = f"; {measurement.settled:,} of them are settled" if measurement.table else ""
         yield f"{people} labelled {format_count(measurement.labelled, 'case')}{settled}."
     rate = measurement.rate
-    # Of a rate that rests on what a user said, the first assumption is that.
+    # The first assumption of a rate names the user's claim already.
     is_said = measurement.sampling == "random" and isinstance(rate, CorrectedRate)
     if measurement.kind != "number" and measurement.labelled and not is_said:
         yield _SAMPLING[measurement.sampling]

@@ -80,8 +80,8 @@ def make_commands(
             if problem is not None:
                 return fail_call(problem, all_calls, place, locate_command(all_calls[place]))
         net = "; never is a net, and finds what is written plainly" if refused else ""
-        ran = "1 command, which" if len(chosen) == 1 else f"{len(chosen):,} commands, all of which"
-        return pass_(f"ran {ran} may be run{net}")
+        commands = "1 command, which" if len(chosen) == 1 else f"{len(chosen):,} commands, all of which"
+        return pass_(f"ran {commands} may be run{net}")
 
     return check
 

@@ -300,9 +300,9 @@ def test_what_a_reader_must_know_comes_first_in_every_form(judged: Line):
 
 def find_first_rate(text: str) -> int:
     """The place of the first share in per cent, or of the first count of answers that the judge got right."""
-    found = re.search(r"\d %|\b(?:caught|kept) \d", text)
-    assert found is not None
-    return found.start()
+    rate = re.search(r"\d %|\b(?:caught|kept) \d", text)
+    assert rate is not None
+    return rate.start()
 
 
 def test_the_gate_is_open_where_no_rate_is_given(judged: Line):

@@ -145,46 +145,54 @@ def calibrate_cascade(line: Line, *, cheap: tuple[int, float], strong: tuple[int
 
 def test_a_cheap_judge_that_is_better_needs_no_other(line: Line):
     """With how often each agrees with people, and the limits of the difference."""
-    ran = calibrate_cascade(line, cheap=(50, 0.001), strong=(5, 0.01))
+    calibrated = calibrate_cascade(line, cheap=(50, 0.001), strong=(5, 0.01))
 
-    assert ran.status == 0
+    assert calibrated.status == 0
     sentence = (
         "the cheap judge alone is better: it agrees with people on 294 and the strong one on 240 of 300 labelled "
     )
-    assert re.search(rf"{sentence}cases \(\+1\d\.\d to \+2\d\.\d points\)\.", ran.out)
+    assert re.search(rf"{sentence}cases \(\+1\d\.\d to \+2\d\.\d points\)\.", calibrated.out)
 
 
-def test_a_cascade_that_loses_too_much_does_not_pay(line: Line):
-    """The cheap judge errs however sure it is: status 1, as for a judge of which no threshold can."""
-    ran = calibrate_cascade(line, cheap=(2, 0.001), strong=(0, 0.01))
+@pytest.mark.parametrize(
+    ("cheap", "strong", "status", "reason"),
+    [
+        (
+            (2, 0.001),
+            (0, 0.01),
+            1,
+            "the labels show that it loses more than 5 % of all cases at every confidence that is of use",
+        ),
+        (
+            (5, 0.009),
+            (50, 0.01),
+            0,
+            "the cheap judge may decide 80 % of the cases, and asking it first costs more than that saves",
+        ),
+    ],
+    ids=["it loses too much", "it costs more than it saves"],
+)
+def test_a_cascade_that_does_not_pay_says_why(
+    line: Line, cheap: tuple[int, float], strong: tuple[int, float], status: int, reason: str
+):
+    """The cheap judge errs however sure it is (as a judge of which no threshold can), or to ask both is dearer."""
+    calibrated = calibrate_cascade(line, cheap=cheap, strong=strong)
 
-    assert ran.status == 1
-    assert (
-        "a cascade does not pay: the labels show that it loses more than 5 % of all cases at every confidence that is "
-        "of use. Ask the judge of strong."
-    ) in ran.out
-    assert "escalate_below" not in ran.out
-
-
-def test_a_cascade_that_costs_more_than_it_saves_does_not_pay(line: Line):
-    """A threshold keeps the promise, but to ask both is dearer than to ask the strong one alone."""
-    ran = calibrate_cascade(line, cheap=(5, 0.009), strong=(50, 0.01))
-
-    assert ran.status == 0
-    assert (
-        "a cascade does not pay: the cheap judge may decide 80 % of the cases, and asking it first costs more than "
-        "that saves. Ask the judge of strong."
-    ) in ran.out
+    assert calibrated.status == status
+    assert f"a cascade does not pay: {reason}. Ask the judge of strong." in calibrated.out
+    assert ("escalate_below" in calibrated.out) == (status == 0)
 
 
 def test_few_labels_on_which_both_judges_are_right_cannot_tell(line: Line):
     """A tie is no sign that the cheap one is better: status 3, and about how many more labels would tell."""
-    ran = calibrate_cascade(line, cheap=(0, 0.001), strong=(0, 0.01), labels=30)
+    calibrated = calibrate_cascade(line, cheap=(0, 0.001), strong=(0, 0.01), labels=30)
 
-    assert ran.status == 3
-    assert "these 30 labels cannot show a confidence at which a cascade loses at most 5 % of all cases" in ran.out
-    assert re.search(r"about \d+ more labels would, if the judges err as often as they were seen to", ran.out)
-    assert "is better" not in ran.out
+    assert calibrated.status == 3
+    assert (
+        "these 30 labels cannot show a confidence at which a cascade loses at most 5 % of all cases" in calibrated.out
+    )
+    assert re.search(r"about \d+ more labels would, if the judges err as often as they were seen to", calibrated.out)
+    assert "is better" not in calibrated.out
 
 
 @pytest.mark.parametrize(("confidence", "words", "level"), [("0.8", "80 %", "87.84 %"), ("0.99", "99 %", "99.39 %")])

@@ -51,8 +51,8 @@ def monitor(
     server's page, or with `adjudge approvals list --audits`. After an alarm, measure the judge again, or change it;
     then --reset lets the audits begin anew, in the name of this system's user.
 
-    Exit status: 0 quiet, or --reset was recorded, 1 an alarm, 2 wrong usage, or no gate has audits, 3 nothing can be
-    said: nothing was drawn yet, too few labels, audits that were not answered, or another model.
+    Exit status: 0 quiet, or --reset was recorded, 1 an alarm, 2 wrong usage, or no gate has audits, 3 it is
+    not known: nothing was drawn yet, too few labels, audits that were not answered, or another model.
     """
     if reset is not None and gate is None:
         raise UsageError("--reset begins the audits of one gate anew; name it")

@@ -231,7 +231,7 @@ async def answer_hook(
         if isinstance(read, RanEvent):
             read = replace(read, left_out=left_out)
         async with state.queue.enter(caller.identity):
-            if is_local and not isinstance(read, RanEvent):  # what ran is recorded, by whatever rules
+            if is_local and not isinstance(read, RanEvent):  # a call that was made is recorded in any case
                 await hooks.check_config(request.headers.get(HOOK_CONFIG), hook, read)
             written = await replace(hook, managed=managed).answer(read)
     log_troubles(state)
