@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from adjudge import EmergentJudge, Ledger, ToolRegistry, UsageError
+from adjudge import EmergentJudge, Ledger, ToolCandidate, ToolRegistry, UsageError
 from adjudge.models import Request
 from adjudge.testing import ScriptedModel
 from adjudge.tools import CreationVerdict, forge
 from kit.ledgers import find
+from kit.patience import HANG
 from kit.registries import HERE, NoJudge, add, make_judge, run
 from kit.tools import approval, candidate, creation
 from kit.tools import run as record_run
@@ -88,8 +89,24 @@ def test_a_rejected_candidate_is_a_result_and_recorded(tmp_path: Path):
 def test_the_last_place_is_given_once():
     """Two candidates reviewed at the same time: one finds the place taken, after a review that is not lost."""
 
+    class BothAreAsked:
+        """A judge that answers when both candidates are in review, each of which found the place free."""
+
+        def __init__(self) -> None:
+            self._judge = make_judge()
+            self._both = asyncio.Barrier(2)
+
+        async def review_creation(self, candidate: ToolCandidate) -> CreationVerdict:
+            async with asyncio.timeout(HANG):
+                await self._both.wait()
+            return await self._judge.review_creation(candidate)
+
+        async def review_promotion(self, tool: Any) -> Any:
+            return await self._judge.review_promotion(tool)
+
     async def go(registry: ToolRegistry) -> None:
-        asked = [forge(candidate(name=name, source=name), make_judge(), registry, allow_sandbox=True, **HERE)
+        judge = BothAreAsked()
+        asked = [forge(candidate(name=name, source=name), judge, registry, allow_sandbox=True, **HERE)
                  for name in ("a", "b")]  # fmt: skip
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(item) for item in asked]
