@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,11 +104,15 @@ def serve(
     port: int = 0,
     environment: Mapping[str, str] | None = None,
     python: str | Path = sys.executable,
+    command: Sequence[str] = (),
 ) -> Iterator[ServerProcess]:
-    """``adjudge serve`` over the ``adjudge.toml`` of a folder, until the block ends, with whatever ``python`` has."""
+    """``adjudge serve`` over the ``adjudge.toml`` of a folder, until the block ends, with whatever ``python`` has.
+
+    Or a command of the test's own that starts it.
+    """
     if config is not None:
         (folder / "adjudge.toml").write_text(config, encoding="utf-8")
-    command = [str(python), "-c", "from adjudge.cli import main; main()", "serve", "--port", str(port)]
+    command = command or [str(python), "-c", "from adjudge.cli import main; main()", "serve", "--port", str(port)]
     process = subprocess.Popen(
         command, cwd=folder, env=make_environment(environment), stderr=subprocess.PIPE, text=True
     )
