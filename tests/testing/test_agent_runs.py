@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
+from kit import docs, house
 from kit.suites import provide_suite, run, write
 
 pytest_plugins = ["pytester"]
@@ -60,6 +62,52 @@ def test_runs_are_recorded_and_replayed_without_the_agent(suite):
     run(suite, "--judge-replay").assert_outcomes(passed=2)
 
     assert asked == (suite.path / "asked").read_text().splitlines() == ["one"] * 3 + ["two"] * 3
+
+
+CLAUDE = """#!/bin/sh
+[ "$1 $3 $4" = "-p --output-format stream-json" ] || exit 1
+echo "$2" >> "$ASKED"
+echo "# $2" >> src/greet.py
+cat "$TRANSCRIPT"
+"""
+"""A stand-in for Claude Code: it changes the file, and says what Claude Code once said."""
+
+SOMETIMES_GOOD = """
+from adjudge.rubric import load_rubric
+from adjudge.testing import ScriptedModel
+
+scores = iter([0.2, 1.0, 1.0] * 2)
+
+def answer(request):
+    score = next(scores)
+    names = [criterion.name for criterion in load_rubric("code-quality").criteria]
+    return {"criteria": [{"name": name, "reasoning": "As it reads.", "score": score} for name in names]}
+
+model = ScriptedModel(answer)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in is a script of a shell")
+def test_the_test_of_the_page_on_the_seeds_passes(suite, monkeypatch):
+    """Two prompts, three runs of each, of which the judge passes two; the folder beside the test stays as it is."""
+    page = docs.read_blocks(house.ROOT / "docs" / "seeds.md")
+    [block] = [block for block in page if "def test_it_changes_greet" in block.text]
+    program = suite.mkdir("programs") / "claude"
+    program.write_text(CLAUDE)
+    program.chmod(0o755)
+    project = suite.path / "fixtures" / "greet" / "src"
+    project.mkdir(parents=True)
+    (project / "greet.py").write_text("def greet():\n    return 'Hello.'\n")
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("ASKED", str(suite.path / "asked"))
+    monkeypatch.setenv("TRANSCRIPT", str(house.TESTS / "data" / "agents" / "claude-stream-clean.jsonl"))
+    suite.makepyfile(fake=SOMETIMES_GOOD)
+    write(suite, block.text)
+
+    run(suite).assert_outcomes(passed=2)
+    asked = (suite.path / "asked").read_text().splitlines()
+    assert asked == ["Add a parameter for the name."] * 3 + ["Greet in the morning."] * 3
+    assert (project / "greet.py").read_text() == "def greet():\n    return 'Hello.'\n"
 
 
 def test_a_run_that_was_not_recorded_fails_and_says_how_to_record_it(suite):
