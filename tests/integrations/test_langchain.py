@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
@@ -83,31 +85,66 @@ class LangChain:
 
         from adjudge.integrations.langchain import GateMiddleware
 
-        saver = copy_saver(kept)
-        agent = create_agent(
-            make_model(script), make_bodies(shop), middleware=[GateMiddleware(shop.guard)], checkpointer=saver
-        )
-        begin = {"messages": [("user", "Do it.")]}
-        state_or_resume = begin if kept is None else self.resume(agent, conversation, word)
-        config = {"configurable": {"thread_id": conversation}}
-        state = await agent.ainvoke(state_or_resume, config) if self.is_async else agent.invoke(state_or_resume, config)
+        async with self.open_saver(kept) as (saver, to_keep):
+            agent = create_agent(
+                make_model(script), make_bodies(shop), middleware=[GateMiddleware(shop.guard)], checkpointer=saver
+            )
+            begin = {"messages": [("user", "Do it.")]}
+            given = begin if kept is None else await self.resume(agent, conversation, word)
+            config = {"configurable": {"thread_id": conversation}}
+            state = await agent.ainvoke(given, config) if self.is_async else agent.invoke(given, config)
         messages = state["messages"]
         return Stop(
             is_held="__interrupt__" in state,
-            kept=saver,
+            kept=to_keep,
             answer=messages[-1].text or None,
             read=[message.text for message in messages if isinstance(message, ToolMessage)],
         )
 
-    def resume(self, agent: Any, conversation: str, word: Any) -> Any:
+    @asynccontextmanager
+    async def open_saver(self, kept: Any) -> AsyncIterator[tuple[Any, Any]]:
+        """A checkpointer that has what was kept, and what to keep of it."""
+        saver = copy_saver(kept)
+        yield saver, saver
+
+    async def resume(self, agent: Any, conversation: str, word: Any) -> Any:
         """What the program says for every call that is held."""
         from langgraph.types import Command
 
-        state = agent.get_state({"configurable": {"thread_id": conversation}})
+        config = {"configurable": {"thread_id": conversation}}
+        state = await agent.aget_state(config) if self.is_async else agent.get_state(config)
         return Command(resume={held.id: True if word is None else word for held in state.interrupts})
 
 
 class LangChainSync(LangChain):
+    """The same by ``invoke``."""
+
+    is_async = False
+
+
+class LangChainOnFiles(LangChain):
+    """The same with a checkpointer that writes a file, which is closed when the run stops and read by the next one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @asynccontextmanager
+    async def open_saver(self, kept: Any) -> AsyncIterator[tuple[Any, Any]]:
+        from langgraph.checkpoint.sqlite import SqliteSaver
+        from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+        path = self.folder / f"{len(list(self.folder.iterdir()))}.db"
+        if kept is not None:
+            shutil.copy(kept, path)  # what was kept stays as it was, for those who use it again
+        if self.is_async:
+            async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
+                yield saver, path
+        else:
+            with SqliteSaver.from_conn_string(str(path)) as saver:
+                yield saver, path
+
+
+class LangChainSyncOnFiles(LangChainOnFiles):
     """The same by ``invoke``."""
 
     is_async = False
@@ -125,6 +162,20 @@ def test_a_body_runs_as_often_as_somebody_allowed(scenario: Scenario, tmp_path: 
 def test_a_body_runs_as_often_as_somebody_allowed_without_a_loop(scenario: Scenario, tmp_path: Path):
     """A body runs as often as somebody allowed, by the sync methods."""
     play(scenario, LangChainSync(), tmp_path)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("framework", [LangChainOnFiles, LangChainSyncOnFiles])
+@pytest.mark.parametrize("scenario", list_scenarios(LangChainOnFiles))
+def test_a_body_runs_as_often_as_somebody_allowed_when_checkpoints_are_read_back(
+    scenario: Scenario, framework: type[LangChainOnFiles], tmp_path: Path, require
+):
+    """A body runs as often as somebody allowed, with a checkpointer that writes a file."""
+    module = "langgraph.checkpoint.sqlite"
+    require(module, find_spec(module), "pip install langgraph-checkpoint-sqlite")
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    play(scenario, framework(folder), tmp_path)
 
 
 # ---------------------------------------------------------------- what is LangChain's own
