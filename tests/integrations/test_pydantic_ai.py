@@ -213,6 +213,136 @@ def test_an_agent_that_cannot_defer_ends(tmp_path: Path):
     use_shop(work, tmp_path)
 
 
+def test_an_agent_with_a_structured_output_is_guarded(tmp_path: Path):
+    """A call is held, and refused or made as people decide; then the agent gives its output, which is an object."""
+    from pydantic import BaseModel
+
+    class Report(BaseModel):
+        done: int
+
+    async def work(shop: Shop) -> None:
+        from pydantic_ai import Agent
+        from pydantic_ai.tools import DeferredToolRequests
+
+        from adjudge.integrations.pydantic_ai import GateCapability, resume_held
+
+        script: list[Reply] = [[call_shell("rm -rf /")], *HOLD, [Call("final_result", "o1", {"done": 1})]]
+        output: Any = [Report, DeferredToolRequests]
+        agent = Agent(
+            make_model(script), output_type=output, tools=make_bodies(shop), capabilities=[GateCapability(shop.guard)]
+        )
+        held: Any = await agent.run("Do it.")
+        early: Any = await agent.run(
+            message_history=held.all_messages(), deferred_tool_results=resume_held(held.output)
+        )
+        assert isinstance(early.output, DeferredToolRequests)
+        assert shop.ran == []
+        await shop.decide(True)
+        done: Any = await agent.run(
+            message_history=early.all_messages(), deferred_tool_results=resume_held(early.output)
+        )
+
+        assert done.output == Report(done=1)
+        assert shop.ran == ["delete /etc/x"]
+        assert await shop.count_requests() == 1
+
+    use_shop(work, tmp_path)
+
+
+async def get_output(shop: Shop, script: Sequence[Reply], output_type: Any) -> Any:
+    """What an agent gives in the end, which has a guard and no tools."""
+    from pydantic_ai import Agent
+
+    from adjudge.integrations.pydantic_ai import GateCapability
+
+    model = make_model(script)
+    agent: Any = Agent(model, output_type=output_type, capabilities=[GateCapability(shop.guard)], retries=2)
+    return (await agent.run("Do it.")).output
+
+
+def make_output_functions(shop: Shop) -> dict[str, Any]:
+    """Functions that note what an agent called them with, as its output."""
+
+    def shell(cmd: str) -> str:
+        """Run a command."""
+        shop.ran.append(f"shell {cmd}")
+        return f"ran {cmd}"
+
+    def delete_file(path: str) -> str:
+        """Delete a file."""
+        shop.ran.append(f"delete {path}")
+        return f"deleted {path}"
+
+    def unlisted(cmd: str, times: int) -> str:
+        """A function that the guard does not name."""
+        shop.ran.append(f"unlisted {cmd} {times}")
+        return "ran"
+
+    return {function.__name__: function for function in (shell, delete_file, unlisted)}
+
+
+def test_an_output_function_is_called_as_a_tool_is(tmp_path: Path):
+    """With what passes its gate; what is refused the model may write anew, and the function has not run."""
+
+    async def work(shop: Shop) -> None:
+        shell = make_output_functions(shop)["shell"]
+        script: list[Reply] = [
+            [Call("final_result", f"o{number}", {"cmd": cmd})] for number, cmd in enumerate(["rm -rf /", "ls"])
+        ]
+        output = await get_output(shop, script, shell)
+
+        assert (output, shop.ran) == ("ran ls", ["shell ls"])
+
+    use_shop(work, tmp_path)
+
+
+def test_an_output_function_of_text_is_checked_too(tmp_path: Path):
+    """What the model says is its argument."""
+    from pydantic_ai import TextOutput
+
+    async def work(shop: Shop) -> None:
+        shell = make_output_functions(shop)["shell"]
+        output = await get_output(shop, ["rm -rf /", "ls"], TextOutput(shell))
+
+        assert (output, shop.ran) == ("ran ls", ["shell ls"])
+
+    use_shop(work, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["delete_file", "unlisted"])
+def test_an_output_function_that_cannot_be_allowed_is_not_called(name: str, tmp_path: Path):
+    """Not one that the guard does not name, nor one about which people decide: it cannot wait, and nobody is asked."""
+    from pydantic_ai.exceptions import UnexpectedModelBehavior
+
+    async def work(shop: Shop) -> None:
+        arguments: dict[str, Any] = {"path": "/etc/x"} if name == "delete_file" else {"cmd": "ls", "times": 1}
+        function = make_output_functions(shop)[name]
+        script: list[Reply] = [[Call("final_result", f"o{number}", arguments)] for number in range(3)]
+        with pytest.raises(UnexpectedModelBehavior):
+            await get_output(shop, script, function)
+
+        assert shop.ran == []
+        assert not (tmp_path / "calls.db").exists() or await shop.count_requests() == 0
+
+    use_shop(work, tmp_path)
+
+
+def test_an_output_function_without_a_name_is_not_called(tmp_path: Path):
+    """Of several in one output, pydantic-ai does not say which it will call."""
+    from pydantic_ai import PromptedOutput
+    from pydantic_ai.exceptions import UnexpectedModelBehavior
+
+    async def work(shop: Shop) -> None:
+        functions = make_output_functions(shop)
+        reply = '{"result": {"kind": "shell", "data": {"cmd": "ls"}}}'
+        with pytest.raises(UnexpectedModelBehavior):
+            await get_output(shop, [reply] * 3, PromptedOutput([functions["shell"], functions["unlisted"]]))
+
+        assert shop.ran == []
+
+    use_shop(work, tmp_path)
+
+
 def test_calls_that_something_else_deferred_are_left_out(tmp_path: Path):
     """What the program answers for them is the program's."""
     from pydantic_ai.messages import ToolCallPart

@@ -23,6 +23,7 @@ try:
     from pydantic_ai.exceptions import ApprovalRequired, ModelRetry, ToolFailed, ToolFailedError, ToolRetryError
     from pydantic_ai.messages import ToolCallPart, ToolReturn, is_multi_modal_content
     from pydantic_ai.models import ModelRequestContext
+    from pydantic_ai.output import OutputContext
     from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
     from pydantic_core import to_json, to_jsonable_python
 except ModuleNotFoundError as error:
@@ -44,6 +45,9 @@ _HARMLESS = frozenset({"tool_search"})
 """Tools of providers that do nothing but look through the agent's own tools."""
 
 
+_NO_WAITING = "The call was not made: a person may have to see it, and an output cannot wait."
+
+
 class _Refusal(ToolFailed):
     """A refusal of ours: the model reads its sentence, which no tool wrote."""
 
@@ -56,6 +60,10 @@ class GateCapability(AbstractCapability[Any]):
     its tool. A call that people have to decide about is deferred, so the agent's ``output_type`` needs
     ``DeferredToolRequests``. Go on with ``resume_held(requests)`` once somebody has decided: the guard reads the
     approval, and neither an approval nor arguments that the program gives to pydantic-ai.
+
+    A function in ``output_type`` is checked by its own name, as a tool is, before it is called. It cannot be deferred:
+    one about which people may have to decide is refused, as is one that the guard does not name. The model is asked to
+    write another output, as often as the agent's ``retries`` allow.
 
     The conversation is the run of the guard: ``conversation_id``, which pydantic-ai finds in the message history.
 
@@ -129,6 +137,25 @@ class GateCapability(AbstractCapability[Any]):
         except Exception as error:  # noqa: BLE001 - what cannot be read is not called
             logger.error("a call of %r cannot be read: %s", call.tool_name[:80], type(error).__name__)
             return None
+
+    async def before_output_process(self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any) -> Any:
+        """Let an output function be called with what the model wrote, if the guard allows that call."""
+        if not output_context.has_function:
+            return output
+        # Of several functions in one output pydantic-ai does not say which is called: no guard names that one.
+        name = output_context.function_name or ""
+        if self._guard.can_hold(name):
+            logger.warning(
+                "a call of the output function %r was refused, about which people decide; make it a tool", name[:80]
+            )
+            raise ModelRetry(_NO_WAITING)
+        made = self._read_call(ctx, ToolCallPart(name), output if isinstance(output, Mapping) else {"output": output})
+        if made is None:
+            raise ModelRetry(NOT_CHECKED)
+        verdict = await self._guard.check(made)
+        if not verdict:
+            raise ModelRetry(verdict.message)
+        return output
 
     # ---------------------------------------------------------------- results
 
