@@ -126,6 +126,37 @@ def test_nobody_else_approves_in_a_form(mode: str, token: str, options: dict[str
 
 
 @pytest.mark.parametrize(
+    "claims", [None, {}, {"auth_time": None}, {"auth_time": True}, {"auth_time": "now"}, {"iat": 1_764_460_800}]
+)
+def test_a_token_that_does_not_say_when_a_person_signed_in_casts_no_vote(claims: Mapping[str, Any] | None):
+    """It may be one that an agent got for itself: it is not asked, and the call waits for people elsewhere."""
+
+    async def work(shop: Shop) -> None:
+        user = User(content=YES)
+        result = await delete(shop, user, **require_sign_in(claims))
+
+        assert (result.is_error, shop.ran) == (True, [])
+        assert await list_votes(shop) == []
+        assert len(await shop.approvals.list()) == 1
+
+    use(work)
+
+
+def test_a_name_without_a_sign_in_casts_no_vote():
+    """As that of a proxy's header: no token says that a person signed in, so the call waits for people elsewhere."""
+
+    async def work(shop: Shop) -> None:
+        unsigned = {"auth": None, "token_verifier": None, "identify": lambda _: "one", "principal": lambda _: "ana"}
+        result = await delete(shop, User(content=YES), **unsigned)
+
+        assert (result.is_error, shop.ran) == (True, [])
+        assert await list_votes(shop) == []
+        assert len(await shop.approvals.list()) == 1
+
+    use(work)
+
+
+@pytest.mark.parametrize(
     "content",
     [
         {"approve": True},

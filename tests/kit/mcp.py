@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -114,25 +115,34 @@ def use(work: Callable[[Shop], Awaitable[Any]], url: str | None = None, **option
 # ---------------------------------------------------------------- servers in processes of their own
 
 
+@dataclass(frozen=True)
 class Verifier:
-    """Knows two principals by their tokens."""
+    """Knows two principals by their tokens, and says of each what a token's claims say."""
+
+    claims: Mapping[str, Any] | None
 
     async def verify_token(self, token: str) -> Any:
         from mcp.server.auth.provider import AccessToken
 
-        name = TOKENS.get(token)
-        return None if name is None else AccessToken(token=token, client_id="agent", scopes=[], subject=name)
+        if token not in TOKENS:
+            return None
+        claims = None if self.claims is None else dict(self.claims)
+        return AccessToken(token=token, client_id="agent", scopes=[], subject=TOKENS[token], claims=claims)
 
 
-def require_sign_in() -> dict[str, Any]:
-    """Options of a server whose clients sign in."""
+SIGNED_IN = {"auth_time": 1_764_460_800}
+"""The claims of the token of somebody who signed in in a browser."""
+
+
+def require_sign_in(claims: Mapping[str, Any] | None = SIGNED_IN) -> dict[str, Any]:
+    """Options of a server whose clients sign in, with tokens that have these claims."""
     from mcp.server.auth.settings import AuthSettings
 
     place = "http://127.0.0.1:1/"
     # Older versions have no validate_token_resource, and newer ones warn without it.
     known = {"validate_token_resource": False} if "validate_token_resource" in AuthSettings.model_fields else {}
     settings = AuthSettings.model_validate({"issuer_url": place, "resource_server_url": place, **known})
-    return {"auth": settings, "token_verifier": Verifier()}
+    return {"auth": settings, "token_verifier": Verifier(claims)}
 
 
 def main() -> None:

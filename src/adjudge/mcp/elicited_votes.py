@@ -1,9 +1,9 @@
 """Votes that the user of an MCP client gives in the client's form, where the server knows who that is.
 
 The form's answer names nobody: an agent can answer it too. So it counts only for a person whom the program takes from
-the sign-in of the HTTP request that brings it, and who is an approver of the request. That takes protocol 2026-07-28,
-where the client sends the call again with the answer. In older ones the answer comes in a request of its own, whose
-sign-in the SDK does not pass on, so their clients are not asked for votes.
+the HTTP request that brings it, who is an approver of the request, and whose token says when a person signed in. That
+takes protocol 2026-07-28, where the client sends the call again with the answer. In older ones the answer comes in a
+request of its own, whose sign-in the SDK does not pass on, so their clients are not asked for votes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -108,7 +109,7 @@ class VoteDesk:
     def _find_principal(self, ctx: ServerRequestContext[Any, Any]) -> str | None:
         """Find the name of the person who sent a request; ``None`` if it is not known, and always without HTTP."""
         # Never without HTTP: there nobody signs in, and whoever answers may be the agent.
-        if self.principal is None or ctx.request is None:
+        if self.principal is None or ctx.request is None or not _has_signed_in():
             return None
         try:
             name = self.principal(ctx)
@@ -116,6 +117,13 @@ class VoteDesk:
             logger.error("the principal of an MCP request could not be found: %s", type(error).__name__)
             return None
         return name if isinstance(name, str) and name else None
+
+
+def _has_signed_in() -> bool:
+    """Return whether the token of the request says when a person signed in, which that of a program does not."""
+    token = get_access_token()
+    at = None if token is None else (token.claims or {}).get("auth_time")
+    return isinstance(at, int | float) and not isinstance(at, bool)
 
 
 def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:

@@ -406,8 +406,9 @@ class GateExtension(Extension):
         media: Names of tools whose images, audio and binary resources may reach the agent; of others they are withheld.
         principal: Names the person who signed in to send a request over HTTP, as the gates' ``approvers`` do. Where
             that person is an approver of a held call, the form of a client of protocol 2026-07-28 asks for their vote,
-            and it counts. Return a name only for a sign-in that a person does, such as a token with ``auth_time``: an
-            agent with the same token can answer the form. Without it no answer in a form counts.
+            and it counts if the token of the request has the claim ``auth_time``: a token without it may be a
+            program's. An agent with the person's own token can answer the form all the same. Without ``principal`` no
+            answer in a form counts.
     """
 
     identifier = "dev.adjudge/gate"
