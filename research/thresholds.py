@@ -2,7 +2,8 @@
 """Check that thresholds keep their promises, and are of use, for recorded judges whose truth is known for every case.
 
 ``--data DIR`` holds ``triviaqa_judges.jsonl.gz`` (UMass-Meta-LLM-Eval/llm_eval), ``rb2_scores_{base,criteria}_both_k8``
-(composo-ai/llm-judge-criteria-ensembling) and ``llmbar_{items,pairwise}`` (princeton-nlp/LLMBar), all ``.jsonl.gz``.
+and ``rb2_scores_base_full_k8_t0p0`` (composo-ai/llm-judge-criteria-ensembling) and ``llmbar_{items,pairwise}``
+(princeton-nlp/LLMBar), all ``.jsonl.gz``.
 Each draw takes the labels of random cases without replacement, and gives them to the functions that ``adjudge
 calibrate`` uses, at the first look. *Broken* is the share of draws whose threshold does not keep the promise on all
 cases. The exit status is 1 when a bound below is not kept (less what chance explains with fewer than 500 draws).
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,13 +33,24 @@ from measured_page import MeasuredPage, add_data, write_rows
 sys.path.insert(0, str(suite.SOURCE))
 from real_judges import read_rows
 
-from adjudge.trust import Risk, count_labelled, find_look_level, make_threshold_steps, search_threshold
+from adjudge.measurement.calibration import name_outcome
+from adjudge.measurement.cascade_calibration import CascadeAdvice, choose_advice
+from adjudge.trust import (
+    Risk,
+    ThresholdSearch,
+    count_labelled,
+    find_look_level,
+    find_paired_difference,
+    make_threshold_steps,
+    search_threshold,
+)
 from adjudge.trust.threshold import compute_p_value
 
 PAGE = MeasuredPage("coverage.md", "thresholds.py")
 SEED, CONFIDENCE, MOST_BROKEN, LEAST_REFUSED = 20261128, 0.95, 0.07, 0.93
-MOST_REFUSED, LEAST_SAVED = 0.30, 0.60
-"""Of pairs, where some threshold keeps the promise; and of the price of the strong judge, by a cascade."""
+LEAST_SAVED, MOST_MISADVISED, LEAST_ADVISED = 0.60, 0.05, 0.80
+"""Of the price of the strong judge, by a cascade; and draws that call a cheap judge better that is not, and, with 1,000
+labels, one that is."""
 VOTERS = ("GPT-4", "Llama-13B", "Llama-7B", "Mistral-7B", "Llama3-8B", "Gemma-2B")
 PRICES = {"full": (2.5, 15.0), "mini": (0.75, 4.5)}
 """Dollars for a million tokens in and out."""
@@ -56,6 +69,13 @@ class Recorded:
     wrong: Array
     price: float = 0.0
     """The price of the cheap judge of a cascade, in prices of the strong one; 0 is unknown."""
+    right: tuple[Array, Array] | None = None
+    """Of a cascade, the cases that the cheap and the strong judge decide rightly."""
+
+    @property
+    def lead(self) -> float:
+        """The share of cases that the cheap judge of a cascade is right about, less that of the strong one."""
+        return 0.0 if self.right is None else float(self.right[0].mean() - self.right[1].mean())
 
 
 @dataclass(frozen=True)
@@ -88,8 +108,9 @@ def main() -> None:
         measure(judge, Goal("wrong_given_pass", 0.10, 200, {}), options.draws) for judge in read_pairs(options.data)
     ]
     cascades = [
-        measure(judge, Goal("lost", 0.05, 500 if judge.price else 200, {}), options.draws)
+        measure(judge, Goal("lost", 0.05, labels, {}), options.draws)
         for judge in read_cascades(options.data)
+        for labels in ((200,) if not judge.price else (500, 1000) if judge.lead > 0 else (500,))
     ]
     looks = [measure_looks(read_votes(options.data), every, options.draws) for every in (25, 100)]
     common.print_table(HEAD, [show(row) for row in alone])
@@ -119,22 +140,18 @@ def list_missed(
     for row in (*pairs, *cascades):
         if not row["possible"] and row["refused"] < LEAST_REFUSED - slack:
             yield f"{row['judge']}: refused in {row['refused']:.3f}"
-    yield from list_useless(pairs, cascades)
+    yield from list_useless(cascades, slack)
 
 
-def list_useless(pairs: Sequence[dict[str, Any]], cascades: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield what keeps its promise and is of less use than was asked for."""
-    for row in pairs:
-        if is_refused_too_often(row):
-            yield f"{row['judge']}: refused in {row['refused']:.3f}, though a threshold keeps the promise"
+def list_useless(cascades: Sequence[dict[str, Any]], slack: float) -> Iterator[str]:
+    """Yield the cascades that keep their promise and are of less use than was asked for, or are advised wrongly."""
     for row in cascades:
         if saves_too_little(row):
             yield f"{row['judge']}: saves {row['saves']:.3f}"
-
-
-def is_refused_too_often(row: dict[str, Any]) -> bool:
-    """Return whether the labels are too few to show what holds."""
-    return bool(row["possible"]) and row["refused"] > MOST_REFUSED
+        if row["lead"] <= 0 and row["advice"]["cheap alone"] > MOST_MISADVISED + slack:
+            yield f"{row['judge']}: the cheap one is called better in {row['advice']['cheap alone']:.3f}"
+        if row["lead"] > 0 and row["labels"] >= 1000 and row["advice"]["cheap alone"] < LEAST_ADVISED - slack:
+            yield f"{row['judge']}: the cheap one is called better only in {row['advice']['cheap alone']:.3f}"
 
 
 def saves_too_little(row: dict[str, Any]) -> bool:
@@ -209,25 +226,11 @@ def read_pairs(folder: Path) -> Iterator[Recorded]:
 
 def read_cascades(folder: Path) -> Iterator[Recorded]:
     """The small model of RewardBench 2 first, and the large one where it is not sure; two models of LLMBar likewise."""
-    for prompt in ("base", "criteria"):
-        rows = list(read_rows(folder / f"rb2_scores_{prompt}_both_k8.jsonl.gz"))
-        both = [(row, choose(row, "mini"), choose(row, "full")) for row in rows]
-        known = [(row, cheap, strong) for row, cheap, strong in both if cheap is not None and strong is not None]
-        cheap_price, strong_price = (
-            sum(
-                row["cost"][f"{slot}_{side}_tokens"] * price
-                for row, _, _ in known
-                for side, price in zip(("input", "output"), PRICES[slot], strict=True)
-            )
-            for slot in ("mini", "full")
-        )
-        strong = np.asarray([right for _, _, (_, right) in known])
-        yield Recorded(
-            f"RewardBench 2, gpt-5.4-mini, else gpt-5.4, {prompt}",
-            np.asarray([margin for _, (margin, _), _ in known]),
-            np.asarray([not right for _, (_, right), _ in known]) & strong,
-            price=cheap_price / strong_price,
-        )
+    base, criteria = (list(read_rows(folder / f"rb2_scores_{name}_both_k8.jsonl.gz")) for name in ("base", "criteria"))
+    yield make_cascade("gpt-5.4-mini, else gpt-5.4, base", base, base)
+    yield make_cascade("gpt-5.4-mini, else gpt-5.4, criteria", criteria, criteria)
+    cold = list(read_rows(folder / "rb2_scores_base_full_k8_t0p0.jsonl.gz"))
+    yield make_cascade("gpt-5.4-mini, criteria, else gpt-5.4 at temperature 0, base", criteria, cold)
     winners = read_winners(folder)
     for cheap in ("ChatGPT", "LLaMA2"):
         items, strong_items = winners[cheap, "Vanilla"], winners["GPT-4", "Vanilla"]
@@ -235,7 +238,40 @@ def read_cascades(folder: Path) -> Iterator[Recorded]:
             f"LLMBar, {cheap}, else GPT-4",
             np.asarray([1.0 if agree else np.nan for agree, _ in items.values()]),
             np.asarray([not right and strong_items[item][1] for item, (_, right) in items.items()]),
+            right=(
+                np.asarray([right for _, right in items.values()]),
+                np.asarray([strong_items[item][1] for item in items]),
+            ),
         )
+
+
+def make_cascade(name: str, cheap_rows: Sequence[dict[str, Any]], strong_rows: Sequence[dict[str, Any]]) -> Recorded:
+    """The small model by one recording and the large one by another, on the questions that both decided."""
+    strong_by_id = {(row["subset"], row["id"]): row for row in strong_rows}
+    pairs = [
+        (row, other)
+        for row in cheap_rows
+        if (other := strong_by_id.get((row["subset"], row["id"]))) is not None
+        and choose(row, "mini") is not None
+        and choose(other, "full") is not None
+    ]
+    cheap, strong = [choose(row, "mini") for row, _ in pairs], [choose(other, "full") for _, other in pairs]
+    cheap_right, strong_right = (np.asarray([choice[1] for choice in side if choice]) for side in (cheap, strong))
+    return Recorded(
+        f"RewardBench 2, {name}",
+        np.asarray([choice[0] for choice in cheap if choice]),
+        ~cheap_right & strong_right,
+        price=sum(find_price(row, "mini") for row, _ in pairs) / sum(find_price(other, "full") for _, other in pairs),
+        right=(cheap_right, strong_right),
+    )
+
+
+def find_price(row: dict[str, Any], slot: str) -> float:
+    """The price of a row's scores by one of its models."""
+    return sum(
+        row["cost"][f"{slot}_{side}_tokens"] * price
+        for side, price in zip(("input", "output"), PRICES[slot], strict=True)
+    )
 
 
 # ---------------------------------------------------------------- measuring
@@ -248,10 +284,10 @@ def measure(judge: Recorded, goal: Goal, draws: int) -> dict[str, Any]:
     steps = make_threshold_steps(judge.score[~np.isnan(judge.score)].tolist())
     risks = [find_risk(judge, step.threshold, goal.risk) for step in steps]
     kept = [step.released for step, risk in zip(steps, risks, strict=True) if risk <= goal.bound]
-    broken, by_sight, released, impossible = 0, 0, [], 0
+    broken, by_sight, released, impossible, needed, advice = 0, 0, [], 0, [], Counter[CascadeAdvice]()
     for _ in range(draws):
-        places = rng.choice(cases, goal.labels, replace=False)
-        places = places[~np.isnan(judge.score[places])]
+        drawn = rng.choice(cases, goal.labels, replace=False)
+        places = drawn[~np.isnan(judge.score[drawn])]
         labelled = zip(judge.score[places].tolist(), judge.wrong[places].tolist(), strict=True)
         counts = count_labelled(steps, labelled)
         search = search_threshold(
@@ -265,6 +301,8 @@ def measure(judge: Recorded, goal: Goal, draws: int) -> dict[str, Any]:
         )
         released.append(0 if search.certified is None else search.certified.released)
         impossible += search.impossible
+        needed += [] if search.needed is None else [search.needed]
+        advice[find_advice(judge, drawn, search)] += 1
         of = [count.released if goal.risk == "wrong_given_pass" else goal.labels for count in counts]
         best = [
             risk for count, number, risk in zip(counts, of, risks, strict=True) if count.wrong <= goal.bound * number
@@ -284,10 +322,27 @@ def measure(judge: Recorded, goal: Goal, draws: int) -> dict[str, Any]:
         "released": share,
         "refused": float(np.mean([number == 0 for number in released])),
         "none can": impossible / draws,
+        "needed": float(np.median(needed)) if needed else None,
+        "lead": judge.lead,
+        "advice": {name: advice[name] / draws for name in ("cheap alone", "does not pay")},
         "broken": broken / draws,
         "by sight": by_sight / draws,
         "saves": share - judge.price if judge.price else None,
     }
+
+
+def find_advice(judge: Recorded, drawn: Array, search: ThresholdSearch) -> CascadeAdvice:
+    """The advice of the command on the labels of these cases; of one judge alone it means nothing."""
+    cheap, strong = (right[drawn] for right in judge.right or (judge.wrong, judge.wrong))
+    level = find_look_level(CONFIDENCE, 1)
+    gained, lost = int((cheap & ~strong).sum()), int((strong & ~cheap).sum())
+    released = 0 if search.certified is None else search.certified.released
+    return choose_advice(
+        name_outcome(search),
+        find_paired_difference(gained, lost, len(drawn), level=level),
+        released / len(judge.score) - judge.price if judge.price else None,
+        is_dearer=judge.price > 1,
+    )
 
 
 def measure_looks(judge: Recorded, every: int, draws: int, most: int = 500) -> dict[str, Any]:
@@ -324,10 +379,19 @@ def find_risk(judge: Recorded, threshold: float, risk: Risk) -> float:
 # ---------------------------------------------------------------- for the page
 
 HEAD = ["judge", "promise", "labels", "possible", "released", "refused", "broken", "by sight"]
-PAIR_HEAD = ["judge", "released", "wrong of these", "refused", "none can", "broken"]
-CASCADE_HEAD = ["cascade", "labels", "possible", "decided by the cheap one", "refused", "none can", "saves", "broken"]
-
-
+PAIR_HEAD = ["judge", "released", "wrong of these", "refused", "none can", "would", "broken"]
+CASCADE_HEAD = [
+    "cascade",
+    "labels",
+    "lead",
+    "possible",
+    "by the cheap one",
+    "refused",
+    "saves",
+    "broken",
+    "cheap alone",
+    "does not pay",
+]
 LOOKS_HEAD = ["a look every", "looks", "broken", "without"]
 
 
@@ -347,16 +411,17 @@ def show_pair(row: dict[str, Any]) -> list[str]:
     released, wrong, refused, none_can, broken = (
         f"{row[name]:.3f}" for name in ("released", "wrong", "refused", "none can", "broken")
     )
-    refused += f" (missed: {MOST_REFUSED:g})" if is_refused_too_often(row) else ""
-    return [row["judge"], released, wrong, refused, none_can, broken]
+    would = "" if row["needed"] is None else f"{row['needed']:,.0f}"
+    return [row["judge"], released, wrong, refused, none_can, would, broken]
 
 
 def show_cascade(row: dict[str, Any]) -> list[str]:
     """A row of the third."""
     saves = f"{row['saves']:.3f}" if row["saves"] is not None else "unknown"
     saves += f" (missed: {LEAST_SAVED:g})" if saves_too_little(row) else ""
-    shares = [f"{row[name]:.3f}" for name in ("possible", "released", "refused", "none can")]
-    return [row["judge"], str(row["labels"]), *shares, saves, f"{row['broken']:.3f}"]
+    shares = [f"{row[name]:.3f}" for name in ("possible", "released", "refused")]
+    advice = [f"{row['advice'][name]:.3f}" for name in ("cheap alone", "does not pay")]
+    return [row["judge"], f"{row['labels']:,}", f"{row['lead']:+.3f}", *shares, saves, f"{row['broken']:.3f}", *advice]
 
 
 TEXT = """## Thresholds with a promise
@@ -379,19 +444,22 @@ nice -n 10 .venv/bin/python research/thresholds.py --data DIR --write
 A share of the released cases of at most 5 % takes 1,000 labels and more.
 
 Pairs of LLMBar, released where both orders led to one verdict; `wrong_given_pass<=0.1` with 200 labels of 239. *None
-can* is the share of calibrations that said so. *Missed*: some threshold of GPT-4 keeps this promise, and it was to be
-refused in at most 0.3. The share that is wrong is near the promise, so 200 labels cannot tell, and the command says how
-many could.
+can* is the share of calibrations that said so. Some threshold of GPT-4 keeps this promise, but the share that is wrong
+is near it, so 200 labels cannot tell: the promise is refused, and the command says about how many labels *would* tell
+(the median).
 
-| judge | released | wrong of these | refused | none can | broken |
-|---|---|---|---|---|---|
+| judge | released | wrong of these | refused | none can | would | broken |
+|---|---|---|---|---|---|---|
 {pairs}
 
 Cascades: `lost<=0.05`. *Saves* is of the price of asking the strong judge alone, and *missed* stands where it is less
-than the 0.6 that were asked for. Where none can, the command says that a cascade does not pay.
+than the 0.6 that were asked for. *Lead* is how much more often the cheap judge is right
+than the strong one, on all cases. The last two columns are the shares of calibrations that say that the cheap judge
+alone is better, or that a cascade does not pay. A lead of four points takes about 1,000 labels: 500 show it in a part
+of the calibrations, and the others advise the cascade.
 
-| cascade | labels | possible | decided by the cheap one | refused | none can | saves | broken |
-|---|---|---|---|---|---|---|---|
+| cascade | labels | lead | possible | by the cheap one | refused | saves | broken | cheap alone | does not pay |
+|---|---|---|---|---|---|---|---|---|---|
 {cascades}
 
 Looking again and again, up to 500 labels, at a promise that every threshold breaks by a hair: how often some look

@@ -146,6 +146,20 @@ CASES: dict[str, tuple[Callable[[], Any], dict[str, Any], str, str]] = {
         "unqualified",
         "the rubric",
     ),
+    "another scale": (
+        lambda: make_certificate_of(JUDGE, rubric={**GOOD, "scale": [0, 10]}),
+        {},
+        "unqualified",
+        "the rubric",
+    ),
+    "other levels": (
+        lambda: make_certificate_of(
+            JUDGE, rubric={**GOOD, "criteria": [{**GOOD["criteria"][0], "levels": {"0": "It is bad.", "1": "Good."}}]}
+        ),
+        {},
+        "unqualified",
+        "the rubric",
+    ),
     "fewer rules": (
         lambda: make_certificate_of(JUDGE, rules=["secrets"]),
         {},

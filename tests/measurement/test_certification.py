@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -375,6 +376,52 @@ def test_the_run_shows_that_nothing_was_made_up(folder: Path, certificate: Certi
     problem = find_run_problem(certificate, other)
     assert problem is not None
     assert "counts" in problem
+
+
+def test_it_binds_the_plan_that_drew_the_labels(tmp_path: Path):
+    """A plan of the same id and cases in another order is another plan, and one of another seed drew none of them."""
+    place = make_planned_run(tmp_path / "run")
+    certificate = make_certificate(place)
+    plan = json.loads((place / "plan.json").read_text())
+    assert certificate.labels.plan == plan["id"]
+    assert certificate.labels.plan_digest == sha256((place / "plan.json").read_bytes()).hexdigest()
+
+    first, second, *others = plan["order"]
+    (place / "plan.json").write_text(json.dumps({**plan, "order": [second, first, *others]}))
+    assert find_run_problem(certificate, place) == "the run comes to other values of labels.plan_digest"
+
+    (place / "plan.json").write_text(json.dumps({**plan, "seed": plan["seed"] + 1}))
+    with pytest.raises(UsageError, match="not known that the labelled cases were drawn at random"):
+        find_run_problem(certificate, place)
+
+
+def test_a_certificate_of_before_the_digest_of_the_plan_still_follows_from_its_run(tmp_path: Path):
+    """It keeps its bytes, and what it does not say is not compared."""
+    place = make_planned_run(tmp_path / "run")
+    certificate = make_certificate(place)
+    older = replace(certificate, labels=replace(certificate.labels, plan_digest=None))
+
+    assert b"plan_digest" not in write_certificate(older)
+    assert parse_certificate(write_certificate(older)) == older
+    assert find_run_problem(older, place) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        ({"rater": "carl"}, "labels.digest, labels.people, labels.kappa"),
+        ({"at": datetime(2026, 1, 1, tzinfo=UTC)}, "labels.digest, labels.since"),
+        ({"blind": False}, "labels.digest, labels.not_blind"),
+    ],
+    ids=["rater", "time", "blind"],
+)
+def test_it_binds_who_labelled_when_and_how(change: dict[str, Any], names: str, folder: Path, certificate: Certificate):
+    """Labels of the same verdicts by somebody else, at another time or not blind are other labels."""
+    with open_run(folder / "run") as run, open_label_queue(run) as queue:
+        first, *others = queue.labels()
+    problem = find_run_problem(certificate, folder / "run", labels=[replace(first, **change), *others])
+
+    assert problem == f"the run comes to other values of {names}"
 
 
 def test_the_look_at_the_labels_is_recorded(tmp_path: Path):

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("scipy", reason="measuring needs the extra trust")
 
 from adjudge import Case, Judge, UsageError, run
-from adjudge.dataset import Label
+from adjudge.dataset import Label, write_labels
 from adjudge.labels import (
     find_plan_status,
     load_looks,
@@ -39,6 +39,7 @@ from kit.differences import (
     make_judges,
     make_systems,
 )
+from kit.labels import label_all
 
 pytestmark = pytest.mark.timed
 
@@ -165,7 +166,7 @@ def test_open_answers_widen_both_limits(systems: tuple[Run, Run]):
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path, systems: tuple[Run, Run]):
-    """Runs of other questions, one run twice, and groups of answers have no paired plan."""
+    """Runs of other questions, one run twice, groups, and two judges of the same answers have no paired plan."""
     before, after = systems
     other = run([Case(id="x", content="good 1")], Judge(is_good), criteria="Is good.", out=tmp_path / "x").finish_sync()
     grouped = [Case(id=f"q-{n}", content=f"good {n}", group="one") for n in range(QUESTIONS)]
@@ -175,6 +176,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, systems: tuple[Run, 
         ((before, before), "one run"),
         ((before, other), "different cases"),
         ((groups, after), "groups"),
+        (make_judges(tmp_path), r"have the same contents, .* \(adjudge plan .*careless\)"),
     ):
         with pytest.raises(UsageError, match=words):
             make_paired_plans(*pair)
@@ -221,6 +223,13 @@ def add_strata(counts: Iterable[PairedCounts]) -> tuple[float, float, float]:
     return value, value - math.sqrt(below), value + math.sqrt(above)
 
 
+def label_in_order(one: Run, most: int) -> list[int]:
+    """Somebody labels the first cases of a run's random order, and is right; their numbers."""
+    with open_label_queue(one) as queue:
+        seen = label_all(queue, "ann", lambda task: is_good(str(task.content)), most=most)
+    return [int(case.removeprefix("q-")) for case in seen]
+
+
 def test_judges_of_the_same_answers_are_compared_by_what_they_get_right(tmp_path: Path):
     """Labels of the contents count for both, and the interval is over the strata of the plan that drew them."""
     before, after = make_judges(tmp_path)
@@ -255,13 +264,7 @@ def test_judges_of_the_same_answers_are_compared_by_what_they_get_right(tmp_path
 def test_judges_are_compared_by_labels_in_random_order_of_either_run(tmp_path: Path):
     """Whoever labels without a plan draws at random too; the contents are the same, so it is no matter of which run."""
     before, after = make_judges(tmp_path)
-    labelled = []
-    with open_label_queue(after) as queue:
-        for _ in range(50):
-            task = queue.next("ann")
-            assert task is not None
-            queue.record("ann", task.case, is_good(str(task.content)))
-            labelled.append(int(task.case.removeprefix("q-")))
+    labelled = label_in_order(after, 50)
     difference = compare_judges(before, after)
 
     assert (difference.agreement.of, difference.limit) == (50, "every look")
@@ -488,11 +491,71 @@ def test_a_report_against_what_cannot_be_compared_is_refused(line: Line, systems
 def test_diff_says_which_judge_is_right_more_often(line: Line, tmp_path: Path):
     """Of two judges on the same answers, by labels of the contents."""
     before, _ = make_judges(tmp_path)
-    with open_label_queue(before) as queue:
-        while (task := queue.next("ann")) is not None:
-            queue.record("ann", task.case, is_good(str(task.content)))
+    label_in_order(before, QUESTIONS)
     shown = line("diff", "careless", "careful", "--fail-if-worse")
 
     assert shown.status == 0
     assert "careful agrees with people" in shown.out
     assert line("diff", "careful", "careless", "--fail-if-worse").status == 1
+
+
+@pytest.mark.parametrize("pair", ["systems", "judges"])
+def test_by_labels_that_somebody_chose_nothing_is_known_to_be_worse(pair: str, line: Line, tmp_path: Path):
+    """Status 3 with the reason, and no interval, however clear the counts are; the word of the user makes it 0 or 1."""
+    before, after = make_systems(tmp_path) if pair == "systems" else make_judges(tmp_path)
+    write_labels("chosen.jsonl", [label for one in (before, after) for label in label_cases(one, range(100))])
+    names = (before.folder.name, after.folder.name, "--labels", "chosen.jsonl")
+    chosen = line("diff", *names, "--fail-if-worse")
+    document = line("diff", *names, "--json").document[pair]
+
+    assert chosen.status == 3
+    assert "not known" in chosen.out
+    assert re.search("(drew|drawn) .*at random", chosen.err)
+    assert not re.search(r"points? (more|less)", chosen.out)
+    share = document["rate"] if pair == "systems" else document["agreement"]
+    assert share is None or (share["low"], share["high"]) == (None, None)
+    assert line("diff", *names, "--labels-are", "random", "--fail-if-worse").status == 0
+
+
+def test_labels_that_cannot_tell_two_judges_apart_are_status_3(line: Line, tmp_path: Path):
+    """With how many more would tell, and that one may look again."""
+    before, _ = make_judges(tmp_path)
+    write_labels("few.jsonl", label_cases(before, range(12)))
+    arguments = ("diff", "careless", "careful", "--labels", "few.jsonl", "--labels-are", "random", "--fail-if-worse")
+    ran = line(*arguments)
+
+    assert ran.status == 3
+    assert "These labels cannot tell which judge agrees with people more often" in ran.out
+    assert re.search(r"about \d+ more labelled cases would", ran.out)
+    assert "label more and look again: these limits hold however often you look" in ran.err
+    assert line(*arguments, "--pass-if-unclear").status == 0
+
+
+def test_a_report_against_another_judge_begins_with_the_sentence_of_the_diff(line: Line, tmp_path: Path):
+    """As against another system: in every form, before what the judge passes."""
+    _, after = make_judges(tmp_path)
+    label_in_order(after, QUESTIONS)
+    sentence = re.search(r"careful agrees with people .*\.", line("diff", "careless", "careful").out)[0]  # type: ignore[index]
+    shown = line("report", "careful", "--against", "careless")
+    comment = line("report", "careful", "--against", "careless", "--markdown", "-").out
+    line("report", "careful", "--against", "careless", "--html", "r.html")
+    document = line("report", "careful", "--against", "careless", "--json").document
+
+    assert shown.status == 0
+    for text in (shown.out, comment, Path("r.html").read_text("utf-8")):
+        assert text.index("Compared with careless") < text.index(sentence) < text.index("of 120 cases: people pass")
+    assert document["against"]["judges"] == line("diff", "careless", "careful", "--json").document["judges"]
+    assert document["against"]["systems"] is None
+
+
+def test_a_diff_says_once_which_labels_do_not_count(line: Line, tmp_path: Path):
+    """In its first lines, in every form; of two judges it is the same for both."""
+    before, _ = make_judges(tmp_path)
+    elsewhere = Label(case="q-1", rater="zoe", value=True, subject="0" * 64)
+    write_labels("some.jsonl", [*label_cases(before, range(QUESTIONS)), elsewhere])
+    arguments = ("diff", "careless", "careful", "--labels", "some.jsonl")
+    line(*arguments, "--html", "d.html")
+
+    for text in (line(*arguments).out, line(*arguments, "--markdown").out, Path("d.html").read_text("utf-8")):
+        assert text.count("1 label is not counted") == 1
+        assert text.index("1 label is not counted") < text.index("agrees with people")

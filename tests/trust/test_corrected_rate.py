@@ -833,8 +833,9 @@ def test_the_page_names_the_commands_that_wrote_it():
 
 
 def test_what_a_rate_assumes_is_said_of_what_it_is_about():
-    """Of the run, or of the system that made it; of cases, or of groups."""
+    """Of the run, or of the system that made it; of cases, or of groups; and where a draw is only said to be random."""
     heaps = [PASSED, FAILED]
+    said = take_rate(make_corrected_rate(heaps, sampled=True, recorded=False))
     of_run = take_rate(make_corrected_rate(heaps, sampled=True, target="run"))
     of_system = take_rate(make_corrected_rate(heaps, sampled=True, target="system"))
     grouped_heaps, rows = make_alike(20)
@@ -843,5 +844,7 @@ def test_what_a_rate_assumes_is_said_of_what_it_is_about():
 
     assert of_run.assumptions[0] == "The labelled cases were drawn at random from this run."
     assert grouped.assumptions[0] == "The labelled groups were drawn at random from this run."
+    claim = "You said that the labelled cases were drawn at random from this run; no recorded draw shows it."
+    assert (said.assumptions, said.interval) == ((claim, *of_run.assumptions[1:]), of_run.interval)
     assert sample not in of_run.assumptions
     assert sample in of_system.assumptions

@@ -37,7 +37,7 @@ def estimate() -> None:
     groups = count_groups(["a", "a"], [0, 0], [True, None], columns=2)
     assert_type(groups, GroupCounts)
     assert_type(compute_sample_p_value(heaps, groups=groups), float)
-    rate = make_corrected_rate(heaps, sampled=True, groups=groups, target="system")
+    rate = make_corrected_rate(heaps, sampled=True, recorded=False, groups=groups, target="system")
     assert_type(rate, CorrectedRate | Refusal)
     make_internal_rate(heaps, method="exact")
     make_internal_rate(heaps, target="world")  # pyrefly: ignore[bad-argument-type]

@@ -391,7 +391,8 @@ def make_paired_plans(
         expect: The share of the judge's verdicts that people are expected to agree with.
         seed: By which cases are drawn. By default one that nobody can know beforehand.
 
-    Raises ``UsageError`` for runs of different cases, of one run twice, and for what ``make_plan`` refuses.
+    Raises ``UsageError`` for runs of different cases, for runs of the same contents, of which labels of one run compare
+    the judges, for one run twice, and for what ``make_plan`` refuses.
     """
     check_above_zero("within", within)
     check_share("expect", expect)
@@ -414,6 +415,11 @@ def make_paired_plans(
         raise UsageError(
             f"{before.folder} and {after.folder} have different cases, and a difference is of the same questions; run "
             "both systems on one data set"
+        )
+    if len({frozenset((signals.case, signals.subject) for signals in side.cases) for _, _, side in sides}) == 1:
+        raise UsageError(
+            f"{before.folder} and {after.folder} have the same contents, so people would label each of them twice; "
+            f"draw a plan of one run (adjudge plan {before.folder}), whose labels compare both judges"
         )
     labels = estimate_labels_of_difference(len(sides[0][2].cases), expect=expect, within=within)
     ident, moment = make_id(), datetime.now(UTC)

@@ -127,16 +127,30 @@ class CascadeCalibration:
         """The advice on what to use."""
         cheap, strong = self.costs_usd
         is_dearer = cheap is not None and strong is not None and cheap > strong
-        # By the interval and not by the counts: of few labels a tie, or a case or two more, is chance.
-        if self.difference[0] > 0 and not is_dearer:
-            return "cheap alone"
-        if self.outcome == "cannot tell":
-            return "more labels"
-        return "does not pay" if self.threshold is None or (self.saved is not None and self.saved <= 0) else "cascade"
+        return choose_advice(self.outcome, self.difference, self.saved, is_dearer=is_dearer)
 
     def to_dict(self) -> dict[str, Any]:
         """Return this value as plain data."""
         return write_record(self)
+
+
+def choose_advice(
+    outcome: CalibrationOutcome, difference: tuple[float, float], saved: float | None, *, is_dearer: bool
+) -> CascadeAdvice:
+    """Choose what to use by how a search ended, the limits of how much more often the cheap judge is right, and price.
+
+    Args:
+        outcome: How the search for a threshold ended.
+        difference: The limits of the difference in agreement, cheap less strong.
+        saved: The share of the strong judge's price that the cascade saves; ``None`` is unknown.
+        is_dearer: True if the cheap judge is known to cost more.
+    """
+    # By the interval and not by the counts: of few labels a tie, or a case or two more, is chance.
+    if difference[0] > 0 and not is_dearer:
+        return "cheap alone"
+    if outcome == "cannot tell":
+        return "more labels"
+    return "does not pay" if outcome != "kept" or (saved is not None and saved <= 0) else "cascade"
 
 
 def calibrate_cascade(

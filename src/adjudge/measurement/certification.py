@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -33,6 +33,7 @@ from adjudge.guards.certificate.qualification import list_seats
 from adjudge.guards.certificate.signing import sign_certificate
 from adjudge.guards.release_policy import ReleasePolicy, read_release_policy
 from adjudge.judges.description import digest_rules
+from adjudge.labels.order import PLAN_FILE
 from adjudge.measurement.decision import record_look
 from adjudge.measurement.limit import RateLimit, find_quantile
 from adjudge.measurement.measure import measure_sample
@@ -132,9 +133,20 @@ def find_run_problem(
         labels: The labels of people; by default those of the run's own queue.
     """
     computed = make_certificate(run, labels=labels, labels_are_random=certificate.labels.sampling == "random")
-    members, computed_members = certificate.to_dict(), computed.to_dict()
-    other = [name for name in members if name not in _MADE_ANEW and members[name] != computed_members[name]]
+    other = list(_list_other_members(certificate.to_dict(), computed.to_dict()))
     return f"the run comes to other values of {', '.join(other)}" if other else None
+
+
+def _list_other_members(stated: Mapping[str, Any], computed: Mapping[str, Any]) -> Iterator[str]:
+    """List the stated members that were computed otherwise; of the labels, each of theirs (``labels.digest``).
+
+    Members that a certificate of an earlier version did not have are not compared.
+    """
+    for name, value in stated.items():
+        if name == "labels":
+            yield from (f"{name}.{part}" for part in value if value[part] != computed[name].get(part))
+        elif name not in _MADE_ANEW and value != computed[name]:
+            yield name
 
 
 def _measure_and_certify(
@@ -333,7 +345,7 @@ def _make_of_measurement(run: Run, measurement: Measurement, reading: _Reading, 
         contents=figures.contents,
         judged_since=first_moment.astimezone(UTC),
         judged_until=last_moment.astimezone(UTC),
-        labels=_describe_labels(measurement, figures, labels, reading),
+        labels=_describe_labels(run, measurement, figures, labels, reading),
         counts={"good": _count_verdicts(agreement, truth=True), "bad": _count_verdicts(agreement, truth=False)},
         sensitivity=certify_share(agreement.sensitivity, level),
         specificity=certify_share(agreement.specificity, level),
@@ -367,7 +379,7 @@ def _count_verdicts(agreement: Agreement, *, truth: bool) -> dict[str, int]:
 
 
 def _describe_labels(
-    measurement: Measurement, figures: _SampleFigures, labels: Sequence[Label], reading: _Reading
+    run: Run, measurement: Measurement, figures: _SampleFigures, labels: Sequence[Label], reading: _Reading
 ) -> CertifiedLabels:
     """Describe the labels: their digest, how they were drawn, by whom, and from when to when if all say it."""
     ceiling, plan = measurement.ceiling, measurement.plan
@@ -385,6 +397,7 @@ def _describe_labels(
         copies=measurement.copies,
         sampling=figures.sampling,
         plan=None if plan is None else plan.plan,
+        plan_digest=None if plan is None else sha256((run.folder / PLAN_FILE).read_bytes()).hexdigest(),
         looks=figures.limit.kind,
         because=figures.limit.because,
         kappa=kappa,

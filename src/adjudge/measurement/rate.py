@@ -135,18 +135,16 @@ def compute_rate(
         rate = make_internal_rate(heaps, groups=groups, target=target, level=level, method=limits)
         return replace(rate, naive=_count_passes(tally)), sampled_cases
     heaps, groups = make_heaps(tally, places, names)
-    sampled = sampling != "unknown"
-    rate = make_corrected_rate(heaps, sampled=sampled, groups=groups, target=target, level=level, method=limits)
-    return _word_claim(rate) if sampling == "random" else rate, sampled_cases
-
-
-def _word_claim(rate: CorrectedRate | Refusal) -> CorrectedRate | Refusal:
-    """Word the first assumption, that the cases were drawn at random, as the claim of a user that no record shows."""
-    if isinstance(rate, Refusal):
-        return rate
-    drawn, *others = rate.assumptions
-    claim = f"You said that {drawn[:1].lower()}{drawn[1:].removesuffix('.')}; no recorded draw shows it."
-    return replace(rate, assumptions=(claim, *others))
+    rate = make_corrected_rate(
+        heaps,
+        sampled=sampling != "unknown",
+        recorded=sampling != "random",
+        groups=groups,
+        target=target,
+        level=level,
+        method=limits,
+    )
+    return rate, sampled_cases
 
 
 def make_heaps(

@@ -274,20 +274,13 @@ class Lead:
     form: ClassVar[str] = "lead"
     criterion: str | None
     sentence: str
-    doubts: str = ""
-    """A warning about labels that do not count, or are no random sample: a terminal begins with it."""
     warnings: tuple[str, ...] = ()
-    """Sentences that a reader must know before any figure."""
+    """Sentences that a reader must know before any figure; what labels do not count is in a document's doubts."""
     rows: tuple[RateRow, ...] = ()
     axis: Axis = (0.0, 1.0)
     ticks: tuple[Tick, ...] = ()
     about: str = ""
     """The unit of the axis, where it is not a share."""
-
-    @property
-    def text(self) -> str:
-        """The doubts and the sentence."""
-        return " ".join(filter(None, (self.doubts, self.sentence)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,7 +149,10 @@ def _(block: Histogram) -> list[str]:
 
 @_list_sections.register
 def _(block: Lead) -> list[str]:
-    return [*(f"> {_escape(text)}" for text in block.warnings), f"**{_escape(block.text)}**" if block.text else ""]
+    return [
+        *(f"> {_escape(text)}" for text in block.warnings),
+        f"**{_escape(block.sentence)}**" if block.sentence else "",
+    ]
 
 
 @_list_sections.register

@@ -29,7 +29,6 @@ from adjudge.report.document import (
 from adjudge.report.measurement_words import (
     TO_DO,
     describe_figures,
-    describe_labels,
     describe_sorts,
     format_estimate,
     format_limits,
@@ -56,9 +55,9 @@ MOST_ROWS = 50
 
 def make_lead(measurement: Measurement) -> Lead:
     """Make the corrected rate above the judge's own, on one axis; words alone where no rate was corrected."""
-    words, doubts, rate = describe_figures(measurement), describe_labels(measurement), measurement.rate
+    words, rate = describe_figures(measurement), measurement.rate
     if not isinstance(rate, CorrectedRate):
-        return Lead(criterion=measurement.criterion, sentence=words, doubts=doubts, warnings=measurement.warnings)
+        return Lead(criterion=measurement.criterion, sentence=words, warnings=measurement.warnings)
     naive = rate.naive.interval or (0.0, 1.0)
     judge_rate = rate.naive.rate or 0.0
     axis = find_axis((rate.low, rate.high, judge_rate, *(naive if rate.target == "system" else ())))
@@ -88,7 +87,6 @@ def make_lead(measurement: Measurement) -> Lead:
     return Lead(
         criterion=measurement.criterion,
         sentence=words,
-        doubts=doubts,
         warnings=measurement.warnings,
         rows=(people, judge),
         axis=axis,
@@ -98,7 +96,7 @@ def make_lead(measurement: Measurement) -> Lead:
 
 def make_lead_below(measurement: Measurement) -> Lead:
     """Make the lead of a document whose first lines are the doubts and warnings."""
-    return replace(make_lead(measurement), doubts="", warnings=())
+    return replace(make_lead(measurement), warnings=())
 
 
 def list_ticks(axis: Axis) -> Iterator[Tick]:

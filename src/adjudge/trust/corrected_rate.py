@@ -129,6 +129,7 @@ def make_corrected_rate(
     heaps: Sequence[Heap],
     *,
     sampled: bool = False,
+    recorded: bool = True,
     groups: GroupCounts | None = None,
     target: Target = "run",
     level: float = LEVEL,
@@ -137,7 +138,8 @@ def make_corrected_rate(
     """Return the corrected rate, or a refusal that says what would help.
 
     ``heaps`` are the cases of the run with the labels in them. ``sampled`` says that the labelled cases were drawn at
-    random from the run. Without it no rate is given, nor where the judge's verdicts contradict it
+    random from the run; ``recorded`` is false where no record shows it, so that the first assumption names it as what
+    somebody said. Without ``sampled`` no rate is given, nor where the judge's verdicts contradict it
     (``compute_sample_p_value`` below 0.01). Where every case is labelled, nothing was drawn and the rate is counted.
     ``groups`` has the labels of the run group by group; leave it out where each is for itself. ``method`` is as for
     ``make_internal_rate``. Needs ``adjudge[trust]``; raises ``UsageError`` for counts that cannot be.
@@ -158,7 +160,7 @@ def make_corrected_rate(
             f"the judge passed them at another rate than the other cases (p = {p_value:.2g})"
         )
         return _refuse_chosen(reason, heaps)
-    return make_internal_rate(heaps, groups=groups, target=target, level=level, method=method)
+    return make_internal_rate(heaps, recorded=recorded, groups=groups, target=target, level=level, method=method)
 
 
 def compute_sample_p_value(heaps: Sequence[Heap], *, groups: GroupCounts | None = None) -> float:
@@ -183,6 +185,7 @@ def compute_sample_p_value(heaps: Sequence[Heap], *, groups: GroupCounts | None 
 def make_internal_rate(
     heaps: Sequence[Heap],
     *,
+    recorded: bool = True,
     groups: GroupCounts | None = None,
     target: Target = "run",
     level: float = LEVEL,
@@ -192,8 +195,9 @@ def make_internal_rate(
 
     Heaps may have strata, from which labels were drawn with other probabilities: sizes are the weights. A stratum of
     several in which some heap has fewer than 5 labels is taken as one heap. There is no refusal for a bad judge.
-    ``method`` chooses the limits of each share. By default they are Wilson's, joined with the exact ones where fewer
-    than 8 of the labelled answers are good, or bad. A rate of the run leaves out what its labels exclude.
+    ``recorded`` is as for ``make_corrected_rate``. ``method`` chooses the limits of each share. By default they are
+    Wilson's, joined with the exact ones where fewer than 8 of the labelled answers are good, or bad. A rate of the run
+    leaves out what its labels exclude.
 
     * ``heaps``: The cases by verdict and stratum, with the labels in them.
     * ``groups``: The labels group by group; ``None`` where each case is for itself.
@@ -241,7 +245,7 @@ def make_internal_rate(
         deff=deff,
         naive=naive,
         worth=worth if alone else None,
-        assumptions=_list_assumptions(heaps, number, unresolved, target),
+        assumptions=_list_assumptions(heaps, number, unresolved, target, recorded=recorded),
         notes=(*_note_groups(number), *_note_unequal(groups), *_note_few_of_a_kind(heaps, method, near=near)),
     )
 
@@ -362,12 +366,15 @@ def _find_naive(heaps: Sequence[Heap]) -> Share:
     return Share(count=passes, of=sum(heap.cases for heap in heaps))
 
 
-def _list_assumptions(heaps: Sequence[Heap], groups: int | None, unresolved: int, target: Target) -> tuple[str, ...]:
+def _list_assumptions(
+    heaps: Sequence[Heap], groups: int | None, unresolved: int, target: Target, *, recorded: bool
+) -> tuple[str, ...]:
     """List the sentences that must be true for the interval to hold; ``groups`` is ``None`` for single cases."""
     several = len({heap.stratum for heap in heaps}) > 1
     units = "groups" if groups is not None else "cases"
+    drawn = f"the labelled {units} were drawn at random {'from each stratum of' if several else 'from'} this run"
     sentences = [
-        f"The labelled {units} were drawn at random {'from each stratum of' if several else 'from'} this run.",
+        f"{drawn.capitalize()}." if recorded else f"You said that {drawn}; no recorded draw shows it.",
         "The labels are right.",
     ]
     if groups is not None:

@@ -15,6 +15,7 @@ from adjudge.dataset import Label, write_labels
 from adjudge.measurement import read_release_policy
 from kit import cli
 from kit.cli import Line, Ran
+from kit.ledgers import find
 from kit.reports import keep_run, make_item, make_manifest_of, make_result
 
 CASES = 300
@@ -109,24 +110,27 @@ def test_labels_that_nobody_drew_are_refused(line: Line):
     assert "say with --labels-are that they are random" in ran.err
 
 
-def test_the_ledger_holds_the_calibration_with_the_digest_of_the_thresholds(line: Line):
-    """Its subject is the digest of the contents."""
-    ran = line(*KEPT, "--ledger", "sqlite:///ledger.db", "--json")
-    listed = line("ledger", "list", "--ledger", "sqlite:///ledger.db", "--json")
-    entries = [json.loads(row) for row in listed.out.splitlines()] if "\n{" in listed.out else [listed.document]
-    text = json.dumps(entries)
+@pytest.mark.parametrize("kind", ["one judge", "cascade"])
+def test_the_ledger_holds_the_calibration_with_the_digest_of_the_thresholds(kind: str, line: Line):
+    """The grid was fixed before any label was read, and later nobody can say that it was another one."""
+    if kind == "one judge":
+        ran = line(*KEPT, "--ledger", "sqlite:///ledger.db", "--json")
+    else:
+        ran = calibrate_cascade(line, "--ledger", "sqlite:///ledger.db", "--json", cheap=(5, 0.001), strong=(50, 0.01))
+    (entry,) = find("sqlite:///ledger.db", kind="calibration")
 
     assert ran.status == 0
-    assert '"calibration"' in text
-    assert ran.document["grid_digest"] in text
+    assert entry.payload is not None
+    assert re.fullmatch("[0-9a-f]{64}", ran.document["grid_digest"])
+    assert (entry.subject, entry.payload["grid_digest"]) == (
+        ran.document["contents_digest"],
+        ran.document["grid_digest"],
+    )
 
 
 def test_a_cascade_names_the_number_for_its_chain(line: Line):
     """And what it saves."""
-    keep("strong", errs=50, cost=0.01)
-    say("good.jsonl", range(CASES), good=True)
-    keep("cheap", errs=5, cost=0.001)
-    ran = line("calibrate", "--cascade", "cheap", "strong", "--promise", "lost<=0.05", "--labels", "good.jsonl")
+    ran = calibrate_cascade(line, cheap=(5, 0.001), strong=(50, 0.01))
 
     assert ran.status == 0
     assert "from a confidence of 0.6 on the cheap judge may decide alone" in ran.out
@@ -134,13 +138,15 @@ def test_a_cascade_names_the_number_for_its_chain(line: Line):
     assert "That saves 70 % of the strong one's price" in ran.out
 
 
-def calibrate_cascade(line: Line, *, cheap: tuple[int, float], strong: tuple[int, float], labels: int = CASES) -> Ran:
+def calibrate_cascade(
+    line: Line, *options: str, cheap: tuple[int, float], strong: tuple[int, float], labels: int = CASES
+) -> Ran:
     """The command on two judges, each with how seldom it errs and what a case costs."""
     for name, (errs, cost) in (("cheap", cheap), ("strong", strong)):
         keep(name, errs=errs, cost=cost)
     say("good.jsonl", range(labels), good=True)
     named = ("--labels", "good.jsonl", *(() if labels == CASES else ("--labels-are", "random")))
-    return line("calibrate", "--cascade", "cheap", "strong", "--promise", "lost<=0.05", *named)
+    return line("calibrate", "--cascade", "cheap", "strong", "--promise", "lost<=0.05", *named, *options)
 
 
 def test_a_cheap_judge_that_is_better_needs_no_other(line: Line):

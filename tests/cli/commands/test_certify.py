@@ -117,6 +117,23 @@ def test_a_gate_demands_what_was_measured(project: tuple[Line, str]):
     assert verify(url).valid
 
 
+def test_an_alarm_of_its_audits_turns_the_gate_to_people(project: tuple[Line, str]):
+    """A certificate is not relied on once people say that too much of what went through should have been stopped."""
+    line, url = project
+    configure(url, GATE.replace("audit = 0.001", "audit = {share = 1, promise = 0.01}"))
+    assert line("certify", "run").status == 0
+    for _ in range(2):
+        assert check(line).document["result"]["qualification"] == "qualified"
+        (audit,) = line("approvals", "list", "--audits", "--json").document["approvals"]
+        assert line.vote(audit["id"], "--reason", "I looked", command="deny").status == 0
+    after = check(line)
+
+    assert (after.status, after.document["result"]["qualification"]) == (3, "stale")
+    last = [entry.payload for entry in find(url, kind="decision")][-1]
+    assert last is not None
+    assert names(last["detail"], "a person was asked: stale: alarm", "2 of 2", "should have been stopped")
+
+
 def test_a_person_lets_through_what_no_certificate_speaks_for(project: tuple[Line, str]):
     """The decision is theirs, and the result still says that the judge is not qualified."""
     line, _ = project

@@ -79,7 +79,7 @@ def report(
     judge can be trusted; `adjudge agree` says more. This needs the extra: pip install 'adjudge[trust]'.
 
     With --against it begins with the sentence of `adjudge diff RUN1 RUN`: which system people would pass more often, or
-    which judge decides as they do more often. This needs the extra too, and labels of both (`adjudge plan --against`).
+    which judge decides as they do more often. This needs the extra too, and labels as `adjudge diff` does.
 
     Exit status: 0 reported, 1 fewer than --fail-under passed or the lower limit is below --fail-under-corrected,
     2 wrong usage or no run, 3 the run is not finished, so many cases are undecided that it is unknown whether

@@ -107,6 +107,27 @@ class CertifiedShare:
 class CertifiedLabels:
     """The labels that the judge was compared with: how they were drawn, and who gave them."""
 
+    _layout: ClassVar[Layout] = Layout(
+        members=(
+            "digest",
+            "labelled",
+            "settled",
+            "people",
+            "not_blind",
+            "copies",
+            "sampling",
+            "plan",
+            "plan_digest",
+            "looks",
+            "because",
+            "kappa",
+            "since",
+            "until",
+        ),
+        # A certificate of an earlier version has none, and is read only in the bytes that it was written in.
+        omitted=("plan_digest",),
+    )
+
     digest: str
     """SHA-256 over the labels: case, content, rater, value, blindness and time of each."""
     labelled: int
@@ -133,6 +154,8 @@ class CertifiedLabels:
     """The time of the first label; ``None`` where a label has no time."""
     until: datetime | None
     """The time of the last label; ``None`` as for ``since``."""
+    plan_digest: str | None = None
+    """SHA-256 of the file of the plan; ``None`` without one, and in a certificate of an earlier version."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return this value as plain data."""
