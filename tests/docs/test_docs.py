@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
@@ -12,7 +13,7 @@ from typing import Annotated
 import pytest
 import typer
 
-from kit import command_lines, docs, house, page_files
+from kit import client_doubles, command_lines, docs, house, page_files
 from kit.example_model import ExampleModel, make_shell, serve_example
 
 pytestmark = pytest.mark.timed
@@ -41,6 +42,14 @@ def list_shell_pages() -> list[Path]:
         for page in PAGES
         if name_page(page) not in PARSED and any(block.runs_in_shell for block in docs.read_blocks(page))
     ]
+
+
+AWAITING = {
+    "docs/fastapi.md": "a client, an application and people share one event loop, as in a server",
+    "docs/ledger.md": "the ledger has coroutines alone, and the page says where to paste its blocks",
+    "docs/seeds.md": "shows what became of asynchronous code",
+}
+"""The pages whose blocks await at their top level, which a notebook can and a script cannot, and why."""
 
 
 NEEDING_SHELL = ("docs/agree.md", "docs/compare-prompts.md", "docs/label-two-systems.md")
@@ -86,10 +95,24 @@ def test_blocks_say_their_language(page: Path):
     } == {}
 
 
+def test_python_blocks_are_scripts():
+    """A block that is pasted into a file runs: it awaits nothing outside of a function."""
+    awaiting = {
+        name_page(page)
+        for page in PAGES
+        for block in docs.read_blocks(page)
+        if block.language == "python" and docs.compile_block(block).co_flags & inspect.CO_COROUTINE
+    }
+
+    assert awaiting == set(AWAITING)
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if name_page(page) not in NEEDING_SHELL], ids=name_page)
 def test_python_blocks_run(page: Path, bare: Path, model: ExampleModel, require):
     """Every Python block of a page runs, in order and in one namespace; ``# not run: <reason>`` is only compiled."""
     blocks = docs.read_blocks(page)
+    if name_page(page) == "docs/gateways.md":
+        client_doubles.put_clients(model)
     try:
         ran = docs.run_page(blocks, bare, model.begin)
     except ModuleNotFoundError as error:  # of a package that the page is about

@@ -21,7 +21,11 @@ CRITERION = re.compile(r"^\d+\. (.+?): ", re.MULTILINE)
 
 @dataclass
 class ExampleModel(Provider):
-    """Scores 0.9 and gives no reason, but for the criteria that the block of the page names."""
+    """Scores 0.9 and gives no reason, but for the criteria that the block of the page names.
+
+    Beside criteria a reply may hold the overall ``reasoning`` and ``suggestions``; of two contents that are compared it
+    holds a part of the better one, as ``preferred``.
+    """
 
     score: float = 0.9
     reasoning: str = ""
@@ -47,13 +51,19 @@ class ExampleModel(Provider):
         return {"id": "1", "type": "message", "role": "assistant", "model": body["model"], "content": content} | ending
 
     def judge(self, prompt: str) -> str:
-        """A reply with the scores and reasons of the page."""
+        """A reply with the scores and reasons of the page, or with what it prefers."""
+        whole = {"reasoning": "", "suggestions": []}
+        whole = {"token": find_token(prompt)} | {name: self.replies.get(name, value) for name, value in whole.items()}
+        if "preferred" in self.replies:
+            shown_first = prompt.partition("<<first ")[2].partition("<<end first ")[0]
+            place = "first" if self.replies["preferred"] in shown_first else "second"
+            return json.dumps({"token": whole["token"], "reasoning": whole["reasoning"], "preferred": place})
         entries = {}
         for name in CRITERION.findall(prompt) or ["criteria"]:
             shown = self.replies.get(name, {})
             entry = shown if isinstance(shown, dict) else {"score": shown}
             entries[name] = {"reasoning": self.reasoning, "score": self.score} | entry
-        return json.dumps({"token": find_token(prompt), "criteria": entries, "reasoning": "", "suggestions": []})
+        return json.dumps(whole | {"criteria": entries})
 
 
 @contextmanager
