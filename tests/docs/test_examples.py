@@ -394,6 +394,13 @@ def test_the_threat_model_names_tests_that_exist():
     assert [name for name in named if not (house.TESTS / name).is_file()] == []
 
 
+def find_tests(file: str) -> dict[str, bool]:
+    """The tests of a file, each with whether it is an expected failure."""
+    text = (house.TESTS / file).read_text("utf-8")
+    heads = re.findall(r"((?:^@.*\n|^    .*\n|^\)\n)*)^(?:async )?def (test_\w+)\(", text, re.MULTILINE)
+    return {name: "mark.xfail" in marks for marks, name in heads}
+
+
 def test_the_attacks_of_the_threat_model_are_tests_and_those_that_are_open_are_expected_to_fail():
     """Each of the numbered attacks names its tests; a mark stands behind one exactly if it is an expected failure."""
     rows = [row for row in read_page("threat-model.md").splitlines() if re.match(r"\| \d+ \|", row)]
@@ -402,8 +409,19 @@ def test_the_attacks_of_the_threat_model_are_tests_and_those_that_are_open_are_e
         tests = re.findall(r"`([\w/]+\.py)::(test_\w+)`( ✗)?", row)
         assert tests, row
         for file, name, mark in tests:
-            text = (house.TESTS / file).read_text("utf-8")
-            head = re.search(rf"((?:^@.*\n|^    .*\n|^\)\n)*)^(?:async )?def {name}\(", text, re.MULTILINE)
-            assert head is not None, name
-            assert ("mark.xfail" in head[1]) == bool(mark), name
+            assert find_tests(file)[name] == bool(mark), name
     assert len(rows) == 18
+
+
+def test_what_a_hook_cannot_close_is_a_test_each_and_every_expected_failure_is_there():
+    """Each row names its tests; a mark stands behind one exactly if it is an expected failure."""
+    [table] = re.findall(r"^\| what \| .* \| tests \|\n(.*?)\n\n", read_page("hook.md"), re.MULTILINE | re.DOTALL)
+    there = find_tests("harness/test_real_harnesses_internal.py")
+    named: dict[str, bool] = {}
+    for row in table.splitlines()[1:]:
+        tests = re.findall(r"`(test_\w+)`( ✗)?", row)
+        assert tests, row
+        named |= {name: bool(mark) for name, mark in tests}
+
+    assert named == {name: there.get(name) for name in named}
+    assert {name for name, fails in there.items() if fails} <= set(named)

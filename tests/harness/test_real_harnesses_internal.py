@@ -10,6 +10,7 @@ import json
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 
 from adjudge import Ledger
 from adjudge.cli import main
+from adjudge.harness import scripted_model
 from adjudge.harness.answers import answer_call, warn_user
 from adjudge.harness.checking import OBSERVES
 from adjudge.harness.events import StartEvent, read_event
@@ -154,6 +156,32 @@ def test_after_any_ending_of_the_hook_the_command_did_not_run(place: Workplace, 
 
     assert not (place.project / "ran").exists()
     assert "could not be checked" in results[0]
+    assert BY_THE_HARNESS not in results[0]  # Claude Code quotes the command, in which our word is too
+
+
+SILENCED = {"its shell is killed": "kill -KILL $PPID", "the harness's timeout is over": "exec sleep 30"}
+"""Scripts that leave the wrapper no time to answer, with a ``timeout`` of one second."""
+
+BY_THE_HARNESS = "blocking because onFailure"
+"""The words of Claude Code where it was not the hook that refused."""
+
+
+def silence(place: Workplace, script: str) -> None:
+    """Have the hook end before its wrapper can answer."""
+    settings = make_hook(place, script)
+    settings["hooks"]["PreToolUse"][0]["hooks"][0]["timeout"] = 1
+    place.write_settings(settings)
+
+
+@pytest.mark.parametrize("script", SILENCED.values(), ids=SILENCED)
+def test_where_the_wrapper_cannot_answer_claude_code_blocks(claude: Workplace, script: str):
+    """Since the settings say ``onFailure``."""
+    silence(claude, script)
+
+    results = claude.run([make_command("claude", "touch ran")])
+
+    assert not (claude.project / "ran").exists()
+    assert BY_THE_HARNESS in results[0]
 
 
 def test_a_session_that_is_only_observed_begins_with_a_word_and_goes_on(place: Workplace):
@@ -549,6 +577,9 @@ ARGUMENTS = {
 NO_HOOK = {"write_stdin"}
 """Tools of Codex that reach no hook, as the page says."""
 
+HOSTED = {"web_search"}
+"""Those that the provider runs."""
+
 
 def test_every_tool_that_codex_offers_reaches_the_hook_but_those_of_the_page(codex: Workplace):
     """Each is called once; a new one that reaches no hook fails here.
@@ -560,6 +591,7 @@ def test_every_tool_that_codex_offers_reaches_the_hook_but_those_of_the_page(cod
     codex.write_settings(make_hook(codex, f"cat >> {events}; echo >> {events}; printf '%s{MARK}' '{denial}'"))
     codex.run("Hello.")
     offered = list(list_offered(codex.requests[0]["tools"]))
+    assert {tool["type"] for tool in codex.requests[0]["tools"] if "name" not in tool} == HOSTED
 
     codex.run(
         *[
@@ -699,7 +731,7 @@ def test_variables_of_a_project_do_not_reach_managed_hooks(claude: Workplace):
 # ---------------------------------------------------------------- what only a harness can close
 
 
-@pytest.mark.xfail(strict=True, reason="Claude Code 2.1.330: a project can switch off a user's hooks")
+@pytest.mark.xfail(strict=True, reason="Claude Code 2.1.332: a project can switch off a user's hooks")
 def test_a_project_cannot_switch_off_the_users_hooks(claude: Workplace):
     """``disableAllHooks`` in the project's settings."""
     install(claude)
@@ -710,7 +742,7 @@ def test_a_project_cannot_switch_off_the_users_hooks(claude: Workplace):
     assert not (claude.project / "forbidden").exists()
 
 
-@pytest.mark.xfail(strict=True, reason="Claude Code 2.1.330: a project's env reaches a user's hook")
+@pytest.mark.xfail(strict=True, reason="Claude Code 2.1.332: a project's env reaches a user's hook")
 def test_a_project_cannot_set_variables_of_the_users_hooks(claude: Workplace):
     """``LD_PRELOAD`` is one of them."""
     seen = claude.home.parent / "seen"
@@ -722,7 +754,68 @@ def test_a_project_cannot_set_variables_of_the_users_hooks(claude: Workplace):
     assert seen.read_text("utf-8") == "\n"
 
 
-@pytest.mark.xfail(strict=True, reason="Codex 0.169.0: a hook that is not trusted is skipped without a word")
+@pytest.mark.xfail(strict=True, reason="Codex 0.171.0: a hook that is killed or late lets the call be made")
+@pytest.mark.parametrize("script", SILENCED.values(), ids=SILENCED)
+def test_where_the_wrapper_cannot_answer_codex_makes_no_call(codex: Workplace, script: str):
+    """It knows no ``onFailure``."""
+    silence(codex, script)
+
+    codex.run([make_command("codex", "touch ran")])
+
+    assert not (codex.project / "ran").exists()
+
+
+@pytest.mark.xfail(strict=True, reason="Claude Code 2.1.332: a file that a prompt names is read without a call")
+def test_a_file_that_a_prompt_names_is_checked(claude: Workplace):
+    """The gate of prompts refuses this text, and is shown the file's name."""
+    install(claude)
+    claude.write_project("note.txt", "a forbidden text")
+
+    claude.run("Hello.", prompt="Look at @note.txt")
+
+    assert "a forbidden text" not in json.dumps(claude.requests)
+
+
+def test_codex_reads_no_file_that_a_prompt_names(codex: Workplace):
+    """The model is sent the name. If this fails, the page has to say so."""
+    install(codex)
+    codex.write_project("note.txt", "a forbidden text")
+
+    codex.run("Hello.", prompt="Look at @note.txt")
+
+    assert "@note.txt" in json.dumps(codex.requests)
+    assert "a forbidden text" not in json.dumps(codex.requests)
+
+
+@pytest.mark.xfail(strict=True, reason="Codex 0.171.0: a tool that the provider runs reaches no hook")
+def test_a_search_of_the_provider_reaches_the_hook(codex: Workplace, monkeypatch: pytest.MonkeyPatch):
+    """It is told of in the answer of the model, beside a call, and Codex tells the model of it again."""
+    search = {"type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "of mine"}}
+    make_item = scripted_model._make_item
+    monkeypatch.setattr(scripted_model, "_make_item", lambda call: search if call.tool == "search" else make_item(call))
+    events = codex.home.parent / "events"
+    codex.write_settings(make_hook(codex, f"cat >> {events}; printf '{{}}{MARK}'"))
+
+    codex.run([ScriptedCall(tool="search", arguments={}, call_id="call_1"), make_command("codex", "touch ran")])
+
+    was_taken = "of mine" in json.dumps(codex.requests[-1]) and "touch ran" in events.read_text("utf-8")
+    assert not was_taken or "of mine" in events.read_text("utf-8")
+
+
+@pytest.mark.xfail(strict=True, reason="Claude Code 2.1.332, Codex 0.171.0: what a program starts is no call of a tool")
+def test_what_git_starts_reaches_the_hook(place: Workplace):
+    """A hook of the repository, by a command that passes."""
+    install(place)
+    subprocess.run(["git", "init", "--quiet", place.project], check=True)
+    place.write_project(".git/hooks/pre-commit", "#!/bin/sh\ntouch forbidden\n")
+    (place.project / ".git/hooks/pre-commit").chmod(0o755)
+
+    place.run([make_command(place.harness, "git -c user.name=a -c user.email=a@b.c commit --allow-empty -m x")])
+
+    assert not (place.project / "forbidden").exists()
+
+
+@pytest.mark.xfail(strict=True, reason="Codex 0.171.0: a hook that is not trusted is skipped without a word")
 def test_codex_does_not_go_on_without_a_hook_that_is_not_trusted(codex: Workplace):
     """As after an installation, until somebody trusts it."""
     install(codex)
@@ -733,7 +826,7 @@ def test_codex_does_not_go_on_without_a_hook_that_is_not_trusted(codex: Workplac
     assert not (codex.project / "forbidden").exists()
 
 
-@pytest.mark.xfail(strict=True, reason="Codex 0.169.0: a trusted project can switch hooks off")
+@pytest.mark.xfail(strict=True, reason="Codex 0.171.0: a trusted project can switch hooks off")
 def test_a_trusted_project_cannot_switch_off_the_hooks_of_codex(codex: Workplace):
     """``features.hooks = false``."""
     install(codex)
@@ -756,7 +849,7 @@ def test_variables_of_a_trusted_project_do_not_reach_the_hooks_of_codex(codex: W
     assert seen.read_text("utf-8") == "\n"
 
 
-@pytest.mark.xfail(strict=True, reason="Codex 0.169.0: typed input reaches no hook")
+@pytest.mark.xfail(strict=True, reason="Codex 0.171.0: typed input reaches no hook")
 def test_typed_input_reaches_the_hook(codex: Workplace):
     """The program that reads it is no open shell, so it starts."""
     install(codex)

@@ -52,7 +52,9 @@ NEEDED: Mapping[str, frozenset[str]] = {
             for name in ("ScriptedCall", "ScriptedModel", "ScriptedStep", "Step")
         }
     ),
-    "kit/held_commands.py": frozenset({"adjudge.harness.scripted_model.ScriptedStep"}),
+    "kit/held_commands.py": frozenset(
+        {f"adjudge.harness.scripted_model.{name}" for name in ("ScriptedCall", "ScriptedStep")}
+    ),
     # Decisions of the past fortnight: the ledger writes its own time, and a story is told once with another id.
     "kit/server_demo.py": frozenset({"adjudge.labels.store", "adjudge.ledger.store", "adjudge.result.make_id"}),
     # What is kept about two customers, and the command's work without a command line.

@@ -111,11 +111,11 @@ class Workplace:
             command = f"command = {json.dumps(words[0])}\nargs = {json.dumps(words[1:])}\n"
             self.servers += f"[mcp_servers.{name}]\n{command}startup_timeout_sec = 120\n"
 
-    def run(self, *steps: ScriptedStep, resume: str | None = None) -> list[str]:
+    def run(self, *steps: ScriptedStep, prompt: str = "go", resume: str | None = None) -> list[str]:
         """Start a session, and return the results of its tools as the model was sent them."""
         with ScriptedModel([*steps, "Done."]) as model:
             done = subprocess.run(
-                [*self.prefix, *self.list_words(resume=resume)],
+                [*self.prefix, *self.list_words(prompt, resume=resume)],
                 cwd=self.project,
                 env=self.configure(model.url),
                 stdin=subprocess.DEVNULL,

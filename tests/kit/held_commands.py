@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from adjudge import Approvals, Ledger
-from adjudge.harness.scripted_model import ScriptedStep
+from adjudge.harness.scripted_model import ScriptedCall, ScriptedStep
 from kit.coding_agents import Workplace, make_command
 
 SLOW_JUDGE = """
@@ -191,20 +191,20 @@ def check_late(place: Workplace) -> None:
     assert list_made(place) == ["early", "early-too"]
 
 
-def spoil(place: Workplace) -> None:
-    """Overwrite the files of the ledger with what is no database."""
-    for path in find_guard(place).glob("ledger.db*"):
+def spoil(folder: Path) -> None:
+    """Overwrite the files of a ledger in a folder with what is no database."""
+    for path in folder.glob("*.db*"):
         size = max(path.stat().st_size, 4_096)
         with path.open("r+b") as file:
             file.write(b"garbage!" * (size // 8))
 
 
-def spoil_before(place: Workplace, command: str, call_id: str) -> ScriptedStep:
-    """A step that spoils the ledger and then calls a command."""
+def spoil_before(folder: Path, call: ScriptedCall) -> ScriptedStep:
+    """A step that spoils the ledger in a folder and then makes a call."""
 
-    def make_step(_: dict[str, Any]) -> list[Any]:
-        spoil(place)
-        return [make_command(place.harness, command, call_id)]
+    def make_step(_: dict[str, Any]) -> list[ScriptedCall]:
+        spoil(folder)
+        return [call]
 
     return make_step
 
@@ -213,7 +213,7 @@ def check_spoilt(place: Workplace) -> None:
     """The ledger is lost in the middle of a session: what ran before has run, and nothing more does."""
     results = place.run(
         [make_command(place.harness, "touch before", "toolu_1")],
-        spoil_before(place, "touch after", "toolu_2"),
+        spoil_before(find_guard(place), make_command(place.harness, "touch after", "toolu_2")),
         [make_command(place.harness, "touch later", "toolu_3")],
     )
 

@@ -1,6 +1,6 @@
 """A guard in front of every tool of an agent of the Claude Agent SDK (``claude-agent-sdk``), as hooks in this process.
 
-A call that waits for people waits inside its hook. It is never answered with ``defer``: Claude Code 2.1.330 makes such
+A call that waits for people waits inside its hook. It is never answered with ``defer``: Claude Code 2.1.332 makes such
 a call when the session is resumed, without asking the hook.
 """
 
