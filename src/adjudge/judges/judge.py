@@ -68,6 +68,10 @@ _REMINDER_OF_STYLE = (
 )
 
 
+TOKEN_REMEDY = "for a model that never copies it: --no-token (token=False in Python)"  # noqa: S105 - the remedy, and no token
+"""The end of a detail where the reply could be read without the token; ``remedies.py`` looks for it."""
+
+
 class Judge(ReadOnly, Evaluates[JudgeResult]):
     """A judge: it asks one model, and computes the outcome from the reply.
 
@@ -356,7 +360,7 @@ class _Call:
         remedies = []
         with suppress(ReplyError):
             read_object(text, None)  # raises unless the reply could be read without a token
-            remedies.append("for a model that never copies it: --no-token (token=False in Python)")
+            remedies.append(TOKEN_REMEDY)
         if isinstance(self.model, FunctionModel):
             remedies.append(f"{self.model.name} was given the prompt; to judge in code, {self.model.in_code}")
         return replace(answer, detail="; ".join([answer.detail, *remedies]))

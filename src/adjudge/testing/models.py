@@ -160,7 +160,8 @@ def assert_passes(
     * ``content``: What is judged: a text, a JSON value, messages.
     * ``rubric``: What good means; ``None`` with ``criteria=``, or for the suite's rubric.
     """
-    from adjudge.judges.open import judge as ask_configured
+    from adjudge.judges.open import find_judge as find_configured
+    from adjudge.judges.remedies import list_code_judges
     from adjudge.sync import run_sync
     from adjudge.testing.summary import explain, show_content
 
@@ -169,9 +170,10 @@ def assert_passes(
     suite = find_judge()
     if suite is not None:
         return suite.assert_passes(content, rubric, judge=judge, **options)
-    result = run_sync(ask_configured(content, rubric=rubric, judge=judge, **options))
+    asked = find_configured(judge)
+    result = run_sync(asked.evaluate(content, rubric, **options))
     if not result.passed:
-        raise AssertionError(f"{explain(result)}\n{show_content(content)}")
+        raise AssertionError(f"{explain(result, code_judges=list_code_judges(asked))}\n{show_content(content)}")
     return result
 
 
