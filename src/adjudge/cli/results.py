@@ -34,7 +34,7 @@ _BY_DOCTOR = {
     "off_scale": _UNREAD,
     "error": "adjudge doctor says which judges can be reached",
 }
-"""What the doctor says of a model that left a judgement undecided, by the reason."""
+"""The remedy of each reason that the doctor helps with, where a model gave it."""
 
 _REMEDIES = {
     "timeout": "give it longer with --timeout",

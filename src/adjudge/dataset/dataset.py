@@ -91,6 +91,7 @@ class Dataset:
         label_map: What the words of labels mean.
         criteria: Whether rows may bring criteria, rubrics, rules or thresholds of their own.
         folder: The folder in which rows may name transcripts.
+        is_suite: True if it is the suite of another tool, which says by which assertions its cases are judged.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class Dataset:
         label_map: LabelMap | None = None,
         criteria: CaseCriteria | None = None,
         folder: Path | None = None,
+        is_suite: bool = False,
     ) -> None:
         check_choice("on_bad_row", on_bad_row, get_args(OnBadRow))
         self.name = name
@@ -122,6 +124,10 @@ class Dataset:
         self._criteria = criteria or CaseCriteria()
         self.has_warned = False
         """True if it was said that rows bring criteria which do not count; that is said once."""
+        self.is_suite = is_suite
+        """True if it is the suite of another tool: a run lists what it does not apply of it before it asks anybody."""
+        self.has_listed = False
+        """True if that was listed, which is done once."""
         self._read = read
         self._folder = folder
         """The folder in which rows may name transcripts."""

@@ -1,4 +1,4 @@
-"""Whether ``adjudge doctor`` can say more about what is undecided than the result says itself."""
+"""The doctor as a remedy: whether it can say more about what is undecided than the result says itself."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _BY_DOCTOR = {
     "unparseable": "adjudge doctor says whether this judge's replies can be read",
     "missing_criterion": "adjudge doctor says whether this judge's replies can be read",
 }
-"""What the doctor says of a model that left a judgement undecided, by the reason."""
+"""The remedy of each reason that the doctor helps with, where a model gave it."""
 
 _REMEDIES = {
     "timeout": "give the judge longer: timeout in adjudge.toml",

@@ -206,11 +206,11 @@ def open_suite(
         judged, unjudged = judged + brings, unjudged + (not brings)
     report_skipped(suite)
     if not judged:
-        return open_from_options(data, fields, check_ids=False)
-    suite.size = judged
-    if unjudged:
+        suite = open_from_options(data, fields, check_ids=False)
+    elif unjudged:
         of = f"{unjudged:,} of {judged + unjudged:,} cases"
         note(f"{of} are not judged, because nothing of theirs is applied; --criteria judges them")
+    suite.size, suite.has_listed = judged or suite.size, True
     return suite
 
 
