@@ -97,7 +97,10 @@ class ScriptedModel:
         self._lines: Iterator[Line] = _repeat(script) if is_one else iter(script)
 
     async def complete(self, request: Request, /) -> Reply:
-        """Say the next line."""
+        """Say the next line.
+
+        * ``request``: The request that a judge makes.
+        """
         self.requests.append(request)
         line = next(self._lines, _END)
         if self.delay:
@@ -105,7 +108,10 @@ class ScriptedModel:
         return make_scripted_reply(line, request, self.name)
 
     def named(self, name: str) -> ScriptedModel:
-        """Return the same script under another model's name; requests go to the same list."""
+        """Return the same script under another model's name; requests go to the same list.
+
+        * ``name``: The other name.
+        """
         return ScriptedModel(
             self._script, name=name, delay=self.delay, structured=self.structured, requests=self.requests
         )
@@ -132,7 +138,10 @@ class FaultyModel:
         self._faults = iter(faults)
 
     async def complete(self, request: Request, /) -> Reply:
-        """Ask the model, and break its reply."""
+        """Ask the model, and break its reply.
+
+        * ``request``: The request that a judge makes.
+        """
         fault = next(self._faults, None)
         if fault == "hang":
             await asyncio.Event().wait()
