@@ -93,7 +93,7 @@ def test_a_cost_that_is_partly_unknown_is_not_a_sum():
     assert "2,000 tokens in, 20 out, cost $0.2500 and unknown for 1" in summarise([priced, unpriced])
     assert "1,000 tokens in, 10 out, cost $0.2500" in summarise([priced])
     timed_out = describe(make(outcome="undecided", undecided_because="timeout", score=None)) | {"test": "c"}
-    assert "tokens unknown, cost unknown" in summarise([timed_out])
+    assert "tokens and cost unknown" in summarise([timed_out])
 
 
 def test_nothing_is_said_of_cost_where_functions_judged():

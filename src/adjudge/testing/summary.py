@@ -163,7 +163,7 @@ def _format_usage(entries: Sequence[Mapping[str, Any]]) -> str:
     known_usages = [usage for usage in usages if usage is not None]
     priced = [usage["cost_usd"] for usage in known_usages if usage["cost_usd"] is not None]
     if not known_usages:
-        return "tokens unknown, cost unknown"
+        return "tokens and cost unknown"
     read, written = (sum(usage[side] for usage in known_usages) for side in ("input_tokens", "output_tokens"))
     tokens = f"{read:,} tokens in, {written:,} out"
     tokens += f" (unknown for {len(usages) - len(known_usages)})" if len(known_usages) < len(usages) else ""

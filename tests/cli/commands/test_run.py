@@ -72,6 +72,20 @@ def test_what_nobody_answered_is_said_with_how_to_ask_again(line: Line):
     assert "judge them again" not in again.err
 
 
+@pytest.mark.parametrize("counts_tokens", [True, False])
+def test_a_cost_that_is_not_known_is_said_once(line: Line, counts_tokens: bool):
+    """By the run and by each of its reports, of a model without a price."""
+    with serve() as provider:
+        if not counts_tokens:
+            provider.usage = lambda _prompt, _reply: {}
+        ran = line("run", "data.jsonl", "--criteria", "Is good.", "--judge", provider.spec, "--out", "R")
+    shown, comment = line("report", "R"), line("report", "R", "--markdown", "-")
+    line("report", "R", "--html", "R.html")
+
+    texts = [ran.out + ran.err, shown.out + shown.err, comment.out, Path("R.html").read_text(encoding="utf-8")]
+    assert [text.count("unknown") for text in texts] == [1, 1, 1, 1]
+
+
 def test_of_a_model_that_cannot_copy_the_token_the_first_result_says_what_to_do(line: Line):
     """Then nobody has to ask the doctor; of prose, which no option makes readable, the doctor is named."""
     with serve(mode="tokenless") as provider:
