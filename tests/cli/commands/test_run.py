@@ -121,6 +121,25 @@ def test_whatever_a_judge_broke_by_is_asked_again_with_one_word(line: Line):
     assert open_run("R").counts == {"passed": 3, "failed": 0, "undecided": 0}
 
 
+def test_what_is_undecided_again_after_a_retry_is_said(line: Line):
+    """Else nobody knows whether a further try is about the same judgements; of a first run there is nothing to say."""
+    asked = ("run", "data.jsonl", "--criteria", "Is good.", "--judge", "python:tired:judge", "--out", "R")
+    Path("tired.py").write_text(
+        "import os\n"
+        "def judge(content):\n"
+        "    if content == 'good' and os.path.exists('mended'):\n"
+        "        return 1.0\n"
+        "    raise OSError('no route')\n",
+        encoding="utf-8",
+    )
+    assert "undecided again" not in line(*asked).err
+    Path("mended").touch()
+
+    again = line(*asked, "--resume", "--retry", "error").err
+    assert "2 of the 3 that were judged again are undecided again; adjudge report R CASE shows " in again
+    assert "undecided again" not in line(*asked, "--resume").err
+
+
 def test_without_a_folder_it_is_named_by_the_time(line: Line):
     """Nothing that was paid for is thrown away because nobody named a place."""
     ran = line("run", "data.jsonl", *GOOD)

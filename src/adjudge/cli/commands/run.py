@@ -57,7 +57,7 @@ from adjudge.judges.remedies import list_code_judges, may_doctor_help
 from adjudge.result import JudgeChainResult
 from adjudge.rubric.rubric import Rubric
 from adjudge.runs.estimate.kept_estimate import find_estimate
-from adjudge.runs.folder import MANIFEST_FILE, Run
+from adjudge.runs.folder import MANIFEST_FILE, Run, open_run
 from adjudge.runs.item import RunItem
 from adjudge.runs.launch import Running
 from adjudge.runs.options import Progress
@@ -156,6 +156,7 @@ def run_data(
         dataset=dataset,
         request=request,
         suite=fields.kind,
+        retry=expand_retry(options.retry),
     )
     return session.run()
 
@@ -309,6 +310,8 @@ class RunSession:
     """The request by which its judge is measured."""
     suite: str | None = None
     """The tool whose suite it is, of which it was said before the run what is not applied."""
+    retry: tuple[str, ...] = ()
+    """The reasons for which undecided judgements are made again."""
 
     def _note_end(self, done: Run | None) -> None:
         """Say what models retire, and what was not applied: also where it ends with an error, it may be why."""
@@ -331,6 +334,7 @@ class RunSession:
         Raises ``UsageError`` for a data set without a case.
         """
         interrupted, done = asyncio.Event(), None
+        before = _find_undecided(self.folder, self.retry)
         try:
             with watch(self._describe), catching_interrupts(self.running.wind_down, interrupted):
                 done = await self._finish(interrupted)
@@ -360,6 +364,7 @@ class RunSession:
         else:
             print_labels(measured)
             print_summary(done, list_code_judges(self.judge))
+            _note_undecided_again(done, before)
             print_short(measured)
         status = find_status(done.counts, self.fail_under)
         if status != DONE:
@@ -389,6 +394,24 @@ class RunSession:
         note_batches_left(self.running.progress, self.folder)
         note(f"{kept} kept in {self.folder}; to resume, repeat the command with:")
         note(f"  --out {quote(str(self.folder))} --resume")
+
+
+def _find_undecided(folder: Path, reasons: Collection[str]) -> frozenset[tuple[int, int]]:
+    """Find the judgements of a run that is there which are undecided for one of some reasons: case and sample."""
+    if not reasons or not (folder / MANIFEST_FILE).exists():
+        return frozenset()
+    undecided = open_run(folder).items("undecided")
+    return frozenset((item.place, item.sample) for item in undecided if item.result.undecided_because in reasons)
+
+
+def _note_undecided_again(done: Run, before: Collection[tuple[int, int]]) -> None:
+    """Say how many of the judgements that were made again came to nothing again."""
+    again = sum((item.place, item.sample) in before for item in done.items("undecided")) if before else 0
+    if again:
+        note(
+            f"{again:,} of the {len(before):,} that were judged again {'is' if again == 1 else 'are'} undecided again; "
+            f"adjudge report {quote(str(done.folder))} CASE shows what was replied about one of them"
+        )
 
 
 def _note_retirements(done: Run) -> None:
