@@ -69,21 +69,43 @@ def list_functions(package: str) -> dict[str, Any]:
     }
 
 
+def list_methods(package: str) -> dict[str, Any]:
+    """The methods of a package's classes, those of parents of ours included; without twins, as ``list_functions``."""
+    loaded = importlib.import_module(package)
+    classes = {name: kind for name in read_stub(package) if inspect.isclass(kind := getattr(loaded, name))}
+    return {
+        f"{name}.{method}": value
+        for name, kind in classes.items()
+        for parent in kind.__mro__
+        if parent.__module__.startswith("adjudge")
+        for method in vars(parent)
+        if callable(value := getattr(parent, method)) and inspect.isroutine(value)
+        if not method.startswith("_") and method.removesuffix("_sync") not in vars(parent).keys() - {method}
+    }
+
+
+def list_unexplained(functions: dict[str, Any]) -> list[str]:
+    """The parameters that are neither under ``Args:`` nor in the text by their names."""
+    return [
+        f"{name}({parameter.name})"
+        for name, function in functions.items()
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+        and parameter.name not in {"self", *read_arguments(function)}
+        and re.search(rf"``{parameter.name}\b", inspect.getdoc(function) or "") is None
+    ]
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_parameter_of_a_function_is_explained(package: str):
     """Under ``Args:``, or in the text by its name; ``**options`` stand for those of another function."""
-    unexplained = []
-    for name, function in list_functions(package).items():
-        text, arguments = inspect.getdoc(function) or "", read_arguments(function)
-        unexplained += [
-            f"{name}({parameter.name})"
-            for parameter in inspect.signature(function).parameters.values()
-            if parameter.kind is not parameter.VAR_KEYWORD
-            and parameter.name not in arguments
-            and re.search(rf"``{parameter.name}\b", text) is None
-        ]
+    assert list_unexplained(list_functions(package)) == []
 
-    assert unexplained == []
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_parameter_of_a_method_is_explained(package: str):
+    """As those of functions are: an editor shows the same to whoever calls either."""
+    assert list_unexplained(list_methods(package)) == []
 
 
 def test_help_prints_them():

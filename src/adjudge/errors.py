@@ -86,7 +86,11 @@ class UsageError(AdjudgeError, ValueError):
         self.where = where
 
     def within(self, where: str, *remedy: object) -> Self:
-        """Return this error with the place of what is at fault before its message, and perhaps a remedy after it."""
+        """Return this error with the place of what is at fault before its message, and perhaps a remedy after it.
+
+        * ``where``: The place, such as a file and a line.
+        * ``remedy``: The parts of a sentence that say what to do.
+        """
         error = copy(self)
         AdjudgeError.__init__(error, f"{where}: ", *_write_argument(self.parts, self.argument), *remedy)
         error.where = where if self.where is None else f"{where}: {self.where}"

@@ -132,7 +132,7 @@ class Usage:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
         return _convert_members(cls, data)
 
 
@@ -161,7 +161,7 @@ class RuleResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
         return _convert_members(cls, data)
 
 
@@ -205,7 +205,7 @@ class CriterionResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
         return _convert_members(cls, data)
 
 
@@ -241,7 +241,7 @@ class PartResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
         return _convert_members(cls, data)
 
 
@@ -370,7 +370,10 @@ class JudgeResult:
         return self.passed
 
     def criterion(self, name: str) -> CriterionResult:
-        """Return the result for this criterion. Raises ``KeyError``, naming the criteria, if there is none."""
+        """Return the result for this criterion. Raises ``KeyError``, naming the criteria, if there is none.
+
+        * ``name``: The name of the criterion.
+        """
         for result in self.criteria:
             if result.name == name:
                 return result
@@ -407,7 +410,7 @@ class JudgeResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
         return _read_result_as(data, (cls,), 0)
 
     def __repr__(self) -> str:

@@ -32,6 +32,10 @@ def strict(content):
 
 def lost(content):
     return {"critera": []}
+
+def hasty(content):
+    answers = {"Thank you.": True, "No.": None, "Seven.": 7}
+    return answers[content]
 """
 
 
@@ -82,6 +86,32 @@ def test_the_doctor_finds_a_function_that_returns_something_else(line: Line):
 
     assert ran.status == 2
     assert "critera" in ran.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("judge", "cases.jsonl"),
+        ("judge", "cases.jsonl", "--json"),
+        ("run", "cases.jsonl", "--out", "R"),
+        ("run", "cases.jsonl", "--out", "R", "--judge", "python:manners:hasty", "--strategy", "consensus"),
+    ],
+)
+@pytest.mark.parametrize(("content", "because"), [("No.", "unparseable"), ("Seven.", "off_scale"), ("Well?", "error")])
+def test_neither_the_doctor_nor_no_token_is_advised_for_a_function(
+    line: Line, content: str, because: str, command: tuple[str, ...]
+):
+    """It has no server and no token; its detail says what it may return."""
+    rows = [{"id": "1", "content": "Thank you."}, {"id": "2", "content": content}]
+    Path("cases.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    ran = line(*command, *POLITE, "--judge", "python:manners:hasty", "--concurrency", "1")
+
+    shown = ran.out + ran.err
+    assert because in shown
+    assert {"unparseable": "returned None", "off_scale": "7", "error": "raised KeyError"}[because] in shown
+    assert "doctor" not in shown
+    assert "--no-token" not in shown
 
 
 def test_a_name_that_is_no_function_is_named(line: Line):

@@ -302,6 +302,38 @@ def test_pages_name_every_reason_and_fault():
     assert [fault for fault in FAULTS if f'"{fault}"' not in read_page("testing.md")] == []
 
 
+def read_fault_table(path: str) -> dict[str, tuple[str, set[str]]]:
+    """From each library of a page's first table with versions to its version and the figures of its row."""
+    page = (house.ROOT / path).read_text(encoding="utf-8")
+    table = page[page.index("| library | version |") :].partition("\n\n")[0]
+    rows = {}
+    for line in table.splitlines()[2:]:
+        cells = [cell.strip().replace("*", "") for cell in line.strip("|").split("|")]
+        names = [name.strip() for name in cells[0].partition("(")[0].split(",") if "`" not in name]
+        figures = set(re.findall(r"(?<![\w.])\d+(?:\.\d+)?", " ".join(cells[2:])))
+        rows |= {name: (version, figures) for name, version in zip(names, cells[1].split(", "), strict=True)}
+    return rows
+
+
+def test_the_fault_table_of_the_readme_is_that_of_the_comparison():
+    """The same libraries and versions, and no figure that the other does not have; the judge is that of the script."""
+    script = (house.ROOT / "research" / "broken_replies.py").read_text(encoding="utf-8")
+    found = re.search(r"ROWS, PASSING, FAILING = (\d+), (\d+), (\d+)", script)
+    assert found is not None
+    rows, passing, failing = map(int, found.groups())
+    broken = str(rows - passing - failing)
+    short, full = read_fault_table("README.md"), read_fault_table("docs/comparison.md")
+
+    assert len(full) == 8
+    assert {name: version for name, (version, _) in short.items()} == {name: row[0] for name, row in full.items()}
+    # Every column of the comparison is about those on which the judge breaks, so their number is in its heading.
+    assert [name for name, (_, figures) in short.items() if figures - full[name][1] - {broken}] == []
+    for page in ("README.md", "docs/comparison.md"):
+        text = " ".join((house.ROOT / page).read_text(encoding="utf-8").split())
+        assert re.search(rf"passes {passing}\b.*?fails {failing}\b.{{,20}}breaks on {broken}\b", text), page
+        assert re.search(rf"{rows} answers", text), page
+
+
 def test_the_shipped_rubrics_are_as_described():
     """rubric.md's table has every shipped rubric with its threshold, weights and vetoes."""
     page = read_page("rubric.md")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from adjudge import Case, Judge, UsageError, load_rubric, open_dataset, open_run, run
+from adjudge.dataset import import_openai_evals, import_promptfoo
 from adjudge.models import ReplyCache
 from adjudge.testing import ScriptedModel
 from kit.case_criteria import STRICT, Scores
@@ -149,6 +150,49 @@ def test_rows_of_a_stream_do_not_grade_themselves_and_one_line_says_so(caplog: p
 
     assert (done.counts["passed"], done.counts["failed"]) == (1, 3)
     assert len(caplog.records) == 1
+
+
+PROMPTFOO = {
+    "tests": [
+        {"providerOutput": "Paris.", "assert": [{"type": "llm-rubric", "value": "Is right."}]},
+        {"providerOutput": "Rome.", "assert": [{"type": "contains", "value": "R"}, {"type": "python", "value": "1"}]},
+    ]
+}
+
+OPENAI = {
+    "testing_criteria": [
+        {"type": "score_model", "name": "right", "input": [{"role": "user", "content": "Is this right? {{item.a}}"}]},
+        {"type": "python", "source": "def grade(sample, item): return 1"},
+    ]
+}
+
+
+@pytest.mark.parametrize("tool", ["promptfoo", "openai"])
+def test_what_a_run_does_not_apply_of_a_suite_is_listed_before_anybody_is_asked(
+    tool: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    """Once, with how often: whoever pays for the calls can stop it."""
+    if tool == "promptfoo":
+        (tmp_path / "suite.json").write_text(json.dumps(PROMPTFOO), encoding="utf-8")
+        suite, reason = import_promptfoo(tmp_path / "suite.json"), "assertion 'python' not applied: it runs code: 1"
+    else:
+        (tmp_path / "eval.json").write_text(json.dumps(OPENAI), encoding="utf-8")
+        (tmp_path / "rows.jsonl").write_text('{"item": {"a": "Paris"}}\n' * 2, encoding="utf-8")
+        suite = import_openai_evals(tmp_path / "rows.jsonl", fields={"content": "item.a"})
+        reason = "grader 'python' not applied: it runs code: 2"
+    listed: list[list[str]] = []
+
+    def ask(content: str) -> bool:
+        listed.append([record.getMessage() for record in caplog.records])
+        return True
+
+    with caplog.at_level(logging.WARNING, "adjudge"):
+        for _ in range(2):
+            run(suite, ask, criteria="Is a town.").finish_sync()
+
+    assert listed
+    assert all(reason in lines for lines in listed)
+    assert sum(record.getMessage() == reason for record in caplog.records) == 1
 
 
 def test_a_stream_of_cases_needs_no_rubric():

@@ -207,6 +207,26 @@ def test_a_model_that_cannot_copy_the_token_is_asked_without_it_and_no_doctor(su
     prose.stdout.fnmatch_lines(["E *? undecided (unparseable)*", "E *undecided is not a pass; adjudge doctor *"])
 
 
+def test_no_doctor_is_named_for_a_function_that_is_given_the_content(suite):
+    """Its detail says what it may return: in an assertion, in a note and in a marked test."""
+    write(
+        suite,
+        "import pytest",
+        "def hasty(content): return {'criteria': []}",
+        "def test_one(): assert_passes('nice', criteria='Is polite.', judge=hasty)",
+        "def test_two(judge): judge.evaluate_sync('nice', criteria='Is polite.', judge=hasty, throw_on_fail=True)",
+        "@pytest.mark.judged(criteria='Is polite.', judge=hasty)",
+        "def test_three(): return 'nice'",
+    )
+    done = run(suite)
+
+    done.assert_outcomes(failed=3)
+    done.stdout.fnmatch_lines(
+        ["*undecided (missing_criterion)*", "*; return one score for each criterion, by its name: *"] * 3
+    )
+    assert "adjudge doctor" not in done.stdout.str()
+
+
 def test_a_function_that_raises_is_placed_and_no_server_is_looked_for(suite):
     """Its file and line are what there is to mend."""
     write(

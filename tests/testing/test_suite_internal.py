@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from adjudge import CriterionResult, JudgeChainResult, JudgeResult, RuleResult, Usage
+from adjudge.judges.judge import TOKEN_REMEDY
 from adjudge.testing.cassette import name_file
 from adjudge.testing.summary import describe, draw_bar, explain, list_properties, summarise
 from kit import house
@@ -58,7 +59,7 @@ def test_an_explanation_shows_every_seat():
 def test_a_doctor_is_named_unless_every_unread_seat_says_what_to_do():
     """A seat that says so does not help another, whose replies nothing is known of."""
     unread = {"outcome": "undecided", "undecided_because": "unparseable", "score": None}
-    says = make(judge="a", detail="no token; for a model that never copies it: --no-token", **unread)
+    says = make(judge="a", detail=f"no token; {TOKEN_REMEDY}", **unread)
     does_not = make(judge="b", detail="the reply has no object", **unread)
 
     def explain_chain(*seats: JudgeResult) -> str:
@@ -92,7 +93,7 @@ def test_a_cost_that_is_partly_unknown_is_not_a_sum():
     assert "2,000 tokens in, 20 out, cost $0.2500 and unknown for 1" in summarise([priced, unpriced])
     assert "1,000 tokens in, 10 out, cost $0.2500" in summarise([priced])
     timed_out = describe(make(outcome="undecided", undecided_because="timeout", score=None)) | {"test": "c"}
-    assert "tokens unknown, cost unknown" in summarise([timed_out])
+    assert "tokens and cost unknown" in summarise([timed_out])
 
 
 def test_nothing_is_said_of_cost_where_functions_judged():

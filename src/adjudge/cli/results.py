@@ -6,17 +6,18 @@ The exit status that follows from an error is decided in ``app.py`` (``_end_with
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from adjudge.cli.input import InputItem
 from adjudge.cli.output import complain, draws, note, print_line, show_drawing, write_json
 from adjudge.dataset.case import Case
-from adjudge.formats.display import COLOURS, describe_models, describe_outcome, name_mark, names_token_remedy
+from adjudge.formats.display import COLOURS, describe_models, describe_outcome, name_mark
 from adjudge.formats.numbers import format_apart, format_score
 from adjudge.formats.text import clean
 from adjudge.judges.chain import JudgeChain, list_judges
 from adjudge.judges.judge import Judge
+from adjudge.judges.remedies import may_doctor_help
 from adjudge.models.model import Request
 from adjudge.question.question import Question
 from adjudge.result import JudgeResult
@@ -27,11 +28,15 @@ Done = tuple[InputItem, JudgeResult | None]
 
 _UNREAD = "adjudge doctor says whether its replies can be read"
 
-_REMEDIES = {
+_BY_DOCTOR = {
     "unparseable": _UNREAD,
     "missing_criterion": _UNREAD,
     "off_scale": _UNREAD,
     "error": "adjudge doctor says which judges can be reached",
+}
+"""The remedy of each reason that the doctor helps with, where a model gave it."""
+
+_REMEDIES = {
     "timeout": "give it longer with --timeout",
     "truncated": "raise max_output_tokens in adjudge.toml",
     "split": "an odd number of judges cannot split evenly",
@@ -80,11 +85,12 @@ def print_results(done: Sequence[Done], *, single: bool) -> None:
         _print_summary(done)
 
 
-def complain_about(done: Sequence[Done], *, single: bool, shown: bool) -> None:
+def complain_about(done: Sequence[Done], *, single: bool, shown: bool, code_judges: Collection[str]) -> None:
     """One sentence on standard error for each item that could not be read or decided.
 
     What is the same of several is said once, with their number: a hundred lines about one server hide everything else.
     ``shown`` says that standard output told a person why an item is undecided; only what may help is said then.
+    ``code_judges`` names the judges in code, which the doctor cannot help.
     """
     complaints: dict[str, list[str]] = {}
     for item, _ in done:
@@ -92,21 +98,22 @@ def complain_about(done: Sequence[Done], *, single: bool, shown: bool) -> None:
             complaints.setdefault(item.error.removeprefix(f"{item.label}: "), []).append(item.error)
     for item, result in done:
         if result is not None and result.outcome == "undecided":
-            text = explain_undecided(result, shown=shown)
+            text = explain_undecided(result, shown=shown, code_judges=code_judges)
             complaints.setdefault(text, []).append(text if single else f"{item.label}: {text}")
     complaints.pop("", None)
     for text, whole in complaints.items():
         complain(whole[0] if len(whole) == 1 else f"{text} ({len(whole):,} times)")
 
 
-def explain_undecided(result: JudgeResult, *, shown: bool = False) -> str:
+def explain_undecided(result: JudgeResult, *, shown: bool = False, code_judges: Collection[str] = ()) -> str:
     """Explain in one sentence why nobody decided: which judge said what, and what may help.
 
     With ``shown``, what may help alone; an empty text where nothing is known to.
     """
-    remedy = _REMEDIES.get(result.undecided_because or "")
-    if remedy == _UNREAD and names_token_remedy(result):  # the detail says what to do, so that nobody has to be asked
-        remedy = None
+    because = result.undecided_because or ""
+    remedy = _REMEDIES.get(because)
+    if because in _BY_DOCTOR and may_doctor_help(result, code_judges):
+        remedy = _BY_DOCTOR[because]
     if shown:
         return f"undecided ({result.undecided_because}): {remedy}" if remedy else ""
     return f"undecided ({result.undecided_because}): {list_seats(result)}" + (f"; {remedy}" if remedy else "")

@@ -37,6 +37,10 @@ class RemoteApprovals:
         ``title`` is a part of the title, ``agent`` and ``customer`` are what the requests' metadata say. ``words`` is
         what a person would type into the search of the queue, such as ``refund customer:C-20931``. ``audits`` lists
         audits in their place.
+
+        * ``status``: Only requests of this status.
+        * ``gate``: Only requests of the gate of this name.
+        * ``limit``: The most requests that are returned.
         """
         filters = {"title": title, "agent": agent, "customer": customer, "gate": gate, "q": words}
         filters |= {"audits": "true"} if audits else {}
@@ -44,7 +48,10 @@ class RemoteApprovals:
         return read_answer(_read_list, reply, self.connection.url, "list of approvals")
 
     async def get(self, id: str) -> Approval:  # noqa: A002 - as in Approvals
-        """Return a request. Raises ``UsageError`` for an id that is unknown to the key."""
+        """Return a request. Raises ``UsageError`` for an id that is unknown to the key.
+
+        * ``id``: The id of the request.
+        """
         return self._read_approval(await self.connection.get("v1", "approvals", id), id)
 
     async def decide(
@@ -65,6 +72,10 @@ class RemoteApprovals:
         With ``complete``, a request that does not keep all that would be approved can be denied only. Give false where
         your program shows its people all of it by itself. ``answer``, with a denial, is a line for the agent whose call
         it is.
+
+        * ``id``: The id of the request.
+        * ``approved``: True approves, false denies.
+        * ``reason``: The person's reason.
         """
         body: dict[str, Any] = {"approved": approved, "reason": reason, "seen": seen, "complete": complete}
         body |= {"answer": answer} if answer else {}

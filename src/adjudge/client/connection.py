@@ -64,7 +64,10 @@ class Connection:
         self._sessions: PerLoop[_Session] = PerLoop(_Session, _Session.abandon)
 
     async def get(self, *path: str, **query: str | int | None) -> Any:
-        """Send a query and return the server's answer."""
+        """Send a query and return the server's answer.
+
+        * ``path``: The path of the address, such as ``/v1/runs``.
+        """
         params = {name: str(value) for name, value in query.items() if value is not None}
         return await self._request("GET", path, query=params)
 
@@ -74,6 +77,9 @@ class Connection:
         ``seconds`` is how long this may take, where that is less than the connection's ``timeout``. Raises
         ``UsageError`` for what the server refuses, and ``ServerError`` when it cannot be reached, fails or is too busy
         until the time is over.
+
+        * ``path``: The path of the address, such as ``/v1/runs``.
+        * ``body``: What is sent, as plain data.
         """
         try:
             raw = json.dumps(body, allow_nan=False).encode()
@@ -86,6 +92,8 @@ class Connection:
         """Give the headers of an answer, by their names in lower case, and its bytes piece by piece, however many.
 
         The beginning of the answer, and then each piece, has to come within ``timeout``.
+
+        * ``path``: The path of the address, such as ``/v1/runs``.
         """
         async with self._open("GET", path, {}, None, {}) as answer:
             if answer.status != 200:

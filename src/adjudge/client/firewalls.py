@@ -29,7 +29,10 @@ class RemoteInputFirewall:
     """The name of the function that is protected, as the judge is shown it."""
 
     async def check(self, arguments: Mapping[str, Any]) -> InputVerdict:
-        """Check whether some arguments may reach a function, as ``InputFirewall.check`` does."""
+        """Check whether some arguments may reach a function, as ``InputFirewall.check`` does.
+
+        * ``arguments``: The arguments by their names, as JSON values.
+        """
         if not isinstance(arguments, Mapping):
             raise UsageError(
                 f"arguments must be a mapping of names to values, got {type(arguments).__name__}", argument="arguments"
@@ -61,7 +64,10 @@ class RemotePromptFirewall:
     """``drop_batch`` keeps all rules or none, ``drop_flagged`` the rules that no judge rejected."""
 
     async def check(self, rules: Sequence[str]) -> FirewallVerdict:
-        """Check which of some rules may reach a prompt, as ``PromptFirewall.check`` does."""
+        """Check which of some rules may reach a prompt, as ``PromptFirewall.check`` does.
+
+        * ``rules``: All rules that reach the prompt together.
+        """
         if isinstance(rules, str) or not isinstance(rules, Sequence):
             raise UsageError(f"rules must be a list of texts, got {type(rules).__name__}", argument="rules")
         rule_list = list(rules)

@@ -40,7 +40,18 @@ class RemoteLedger:
         until: datetime | None = None,
         after: int = 0,
     ) -> AsyncIterator[Entry]:
-        """Yield the entries that match all conditions, in order, as ``Ledger.query`` does."""
+        """Yield the entries that match all conditions, in order, as ``Ledger.query`` does.
+
+        * ``outcome``: Only results with this outcome.
+        * ``judge``: Only results of the judge of this name.
+        * ``gate``: Only entries of the gate of this name.
+        * ``subject``: Only entries about the content with this digest.
+        * ``execution``: Only entries that were recorded with this ``execution``.
+        * ``kind``: Only entries of this kind, such as ``result`` or ``decision``.
+        * ``since``: Only entries from this time on.
+        * ``until``: Only entries before this time.
+        * ``after``: Only entries behind this place.
+        """
         filters = _write_query(
             outcome=outcome,
             judge=judge,
@@ -117,6 +128,8 @@ class RemoteLedger:
 
         An export may be of any size and take any time, as long as the server goes on sending: ``timeout`` is for each
         piece of it. What came of one that broke off is removed. Raises ``UsageError`` when the file exists.
+
+        * ``path``: The file to write; it must not exist.
         """
         url = self.connection.url
         async with self.connection.download("v1", "ledger", "export") as (headers, pieces):

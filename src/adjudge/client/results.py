@@ -37,6 +37,11 @@ class RemoteResults:
         ``words`` are all in a result's texts or metadata, or are its id or the beginning of its digest; a filter such
         as ``customer:C-20931`` or ``title:"two words"`` is about one of the documented keys. ``when`` is how far back
         to look: the last 1, 7, 30 or 90 days, or ``all``. A held decision has the outcome ``held``.
+
+        * ``gate``: Only results of the gate of this name.
+        * ``outcome``: Only results with this outcome.
+        * ``decided_by``: Only results that this one decided: ``judge``, ``rule``, ``human`` or ``policy``.
+        * ``judge``: Only results of the judge of this name.
         """
         filters = {"q": words, "gate": gate, "outcome": outcome, "by": decided_by, "judge": judge, "when": when}
         before, more = None, True

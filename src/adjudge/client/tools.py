@@ -28,7 +28,10 @@ class RemoteEmergentJudge:
     """The name of the server's judge; ``None`` is its default."""
 
     async def review_creation(self, candidate: ToolCandidate) -> CreationVerdict:
-        """Decide whether a candidate may become a tool, as ``EmergentJudge.review_creation`` does."""
+        """Decide whether a candidate may become a tool, as ``EmergentJudge.review_creation`` does.
+
+        * ``candidate``: The candidate: its source or steps, its schemas and its tests.
+        """
         if not isinstance(candidate, ToolCandidate):
             raise UsageError(
                 f"a creation is reviewed of a ToolCandidate, got {type(candidate).__name__}", argument="candidate"
@@ -45,7 +48,10 @@ class RemoteEmergentJudge:
     review_creation_sync = make_sync_method(review_creation)
 
     async def review_promotion(self, tool: EmergentTool) -> PromotionVerdict:
-        """Decide whether a tool may rise one tier, as ``EmergentJudge.review_promotion`` does."""
+        """Decide whether a tool may rise one tier, as ``EmergentJudge.review_promotion`` does.
+
+        * ``tool``: The tool, with its uses so far.
+        """
         if not isinstance(tool, EmergentTool):
             raise UsageError(f"a promotion is reviewed of an EmergentTool, got {type(tool).__name__}", argument="tool")
         try:
@@ -70,7 +76,14 @@ class RemoteEmergentJudge:
         history: ToolHistory | None = None,
         strict_properties: bool = False,
     ) -> ReuseVerdict:
-        """Check whether an output fits its schema, as ``adjudge.tools.validate_reuse`` does without a server."""
+        """Check whether an output fits its schema, as ``adjudge.tools.validate_reuse`` does without a server.
+
+        * ``tool_id``: The id of the tool.
+        * ``output``: What the tool returned.
+        * ``schema``: The JSON Schema of its output.
+        * ``history``: Its outputs so far, to say whether this one is unusual; ``None`` compares with none.
+        * ``strict_properties``: Refuse members that the schema does not name.
+        """
         if not is_json([output, schema]):
             return ReuseVerdict(valid=False, schema_errors=("the output: is not JSON, or the schema is not",))
         body: dict[str, Any] = {"tool_id": tool_id, "output": output, "output_schema": schema}

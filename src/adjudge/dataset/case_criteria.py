@@ -50,13 +50,18 @@ class CaseCriteria:
         return self.members or self.criteria_field is not None
 
     def may_apply(self, row: Mapping[str, Any]) -> bool:
-        """Return whether a row has anything that says how it is judged, or might."""
+        """Return whether a row has anything that says how it is judged, or might.
+
+        * ``row``: The fields of a row by their names.
+        """
         return self.criteria_field is not None or not _NAMES.isdisjoint(row)
 
     def split_row(self, row: Mapping[str, Any], mapped: Iterable[str]) -> SplitRow:
         """Split a row into how it is judged and the rest; ``mapped`` are fields of other parts of the case.
 
         Raises ``UsageError`` for what cannot be judged by.
+
+        * ``row``: The fields of a row by their names.
         """
         if not self.may_apply(row):
             return SplitRow(rest=dict(row), criteria={}, ignored=())  # nearly always

@@ -91,6 +91,7 @@ class Dataset:
         label_map: What the words of labels mean.
         criteria: Whether rows may bring criteria, rubrics, rules or thresholds of their own.
         folder: The folder in which rows may name transcripts.
+        is_suite: True if it is the suite of another tool, which says by which assertions its cases are judged.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class Dataset:
         label_map: LabelMap | None = None,
         criteria: CaseCriteria | None = None,
         folder: Path | None = None,
+        is_suite: bool = False,
     ) -> None:
         check_choice("on_bad_row", on_bad_row, get_args(OnBadRow))
         self.name = name
@@ -122,6 +124,10 @@ class Dataset:
         self._criteria = criteria or CaseCriteria()
         self.has_warned = False
         """True if it was said that rows bring criteria which do not count; that is said once."""
+        self.is_suite = is_suite
+        """True if it is the suite of another tool: a run lists what it does not apply of it before it asks anybody."""
+        self.has_listed = False
+        """True if that was listed, which is done once."""
         self._read = read
         self._folder = folder
         """The folder in which rows may name transcripts."""
@@ -158,6 +164,13 @@ class Dataset:
         messages; a frame of pandas or polars, an Arrow table, a Hugging Face data set. A generator can be read once.
         The other parameters are those of ``open_dataset``; ``name`` is the data set's name in messages. The criteria of
         a ``Case`` always count; ``case_criteria`` is about rows.
+
+        * ``fields``: Which field of a row is which part of a case.
+        * ``on_bad_row``: ``fail`` raises for a row that is no case, ``skip`` counts it and goes on.
+        * ``check_ids``: Raise for an id that an earlier case has.
+        * ``label_map``: What the words of labels mean: ``{"yes": True, "no": False}``.
+        * ``criteria_field``: The field that holds the criteria of a row; the other members are then ignored.
+        * ``rubrics``: Rubrics that rows may name, by their names.
         """
         frame = open_frame(source)
         field_options = read_fields(fields, table=frame.table)
@@ -219,6 +232,8 @@ class Dataset:
         """Treat the row that was read last as a bad row, for a caller that compares ids itself.
 
         It is skipped, counted and listed, or raises ``UsageError`` with its place, as ``on_bad_row`` says.
+
+        * ``reason``: Why it is no case.
         """
         self._refuse_row(self._latest.line, UsageError(reason), self._latest)
 

@@ -142,7 +142,10 @@ class Fields:
         return not self.table and not self.mapped and not self.taken
 
     def arrange(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a row under the names of a case; every other field goes into the metadata."""
+        """Return a row under the names of a case; every other field goes into the metadata.
+
+        * ``row``: The fields of a row by their names.
+        """
         if self.strict:
             return dict(row)
         members: dict[str, Any] = {}
@@ -161,7 +164,10 @@ class Fields:
         return _add_metadata(members, others)
 
     def check_columns(self, columns: list[str]) -> None:
-        """Raise ``UsageError`` when a table cannot give what is asked of it, whatever its rows say."""
+        """Raise ``UsageError`` when a table cannot give what is asked of it, whatever its rows say.
+
+        * ``columns``: The names of the table's columns.
+        """
         check_names(columns)
         for _, path in self.mapped:
             if path not in columns and path.partition(".")[0] not in columns:
@@ -181,6 +187,8 @@ class Fields:
 
         The names are those that make a parameter of a function the content. ``None`` where no field has one. Raises
         ``UsageError`` where two have: whichever it were, half of such files would be judged by the wrong one.
+
+        * ``names``: The names of a row's fields.
         """
         listed = tuple(names)
         if "content" in self.taken or self._has_content(listed):
@@ -195,7 +203,10 @@ class Fields:
         return likely[0] if likely else None
 
     def list_tasks(self, names: Iterable[str]) -> list[str]:
-        """List the fields that are the task by their names, where nothing is taken as the task."""
+        """List the fields that are the task by their names, where nothing is taken as the task.
+
+        * ``names``: The names of a row's fields.
+        """
         listed = tuple(names)
         if "task" in self.taken or "task" in listed:
             return []
@@ -203,7 +214,10 @@ class Fields:
         return [name for name in _TASK_NAMES if name in listed and name not in used]
 
     def take_content(self, name: str) -> Fields:
-        """Return the mapping with the content taken from this field."""
+        """Return the mapping with the content taken from this field.
+
+        * ``name``: The name of the field.
+        """
         return replace(self, mapped=(*self.mapped, (("content", None), name)), taken=self.taken | {"content"})
 
     def _has_content(self, names: Iterable[str]) -> bool:

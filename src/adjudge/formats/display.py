@@ -217,12 +217,6 @@ def list_answers(result: R | DrawnPair) -> Iterator[R]:
         yield result  # type: ignore[misc] - a comparison has orders
 
 
-def names_token_remedy(result: DrawnResult | DrawnPair) -> bool:
-    """Return whether each judge that could not be read is said to be readable without the token, by ``--no-token``."""
-    unread = [leaf for leaf in list_answers(result) if leaf.undecided_because == "unparseable"]
-    return bool(unread) and all("--no-token" in leaf.detail for leaf in unread)
-
-
 def draw_result(result: DrawnResult) -> RenderableType:
     """Draw a result for a rich console."""
     from rich.console import Group

@@ -171,7 +171,7 @@ class Decision:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
         return read_record(cls, data)
 
     def __repr__(self) -> str:
@@ -234,7 +234,13 @@ class Recorder(Protocol):
     def append(
         self, value: Any, /, *, kind: str | None = None, subject: str | None = None, gate: str | None = None
     ) -> Coroutine[Any, Any, int]:
-        """Keep a value; returns its place once it is safe."""
+        """Keep a value; returns its place once it is safe.
+
+        * ``value``: The result, the decision, or another value with ``to_dict``.
+        * ``kind``: The kind of the entry; ``None`` is that of the value.
+        * ``subject``: The digest of the content that it is about.
+        * ``gate``: The name of the gate that it is of.
+        """
         ...
 
 
@@ -248,5 +254,8 @@ class Asker(Protocol):
         ...
 
     def wait(self, approval: str, /) -> Coroutine[Any, Any, ApprovalAnswer]:
-        """Wait for the answer: whether it was approved, by whom (``None``: by policy, because it expired), and why."""
+        """Wait for the answer: whether it was approved, by whom (``None``: by policy, because it expired), and why.
+
+        * ``approval``: The id of the request.
+        """
         ...

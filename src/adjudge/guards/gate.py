@@ -852,6 +852,8 @@ class Gate(ReadOnly):
         The judge is shown ``task``, ``context`` and ``reference`` as data. ``metadata`` is copied to the result and the
         decision and never sent. Content that cannot be read, or is too long, is blocked. Raises ``UsageError`` for
         metadata that is not a mapping, and never because of the content.
+
+        * ``content``: The content: a text, a JSON value, messages, an object with ``.output``.
         """
         return await self._begin_check({"task": task, "context": context, "reference": reference}, metadata).run(
             content
@@ -860,7 +862,11 @@ class Gate(ReadOnly):
     check_sync = make_sync_method(check)
 
     async def refuse(self, why: str, *, metadata: Mapping[str, Any] | None = None) -> Decision:
-        """Block and record something that cannot be read; ``mode="observe"`` lets it through."""
+        """Block and record something that cannot be read; ``mode="observe"`` lets it through.
+
+        * ``why``: Why it cannot be read, in a sentence.
+        * ``metadata``: Copied to the decision.
+        """
         return await self._begin_check({}, metadata).refuse(why)
 
     async def resume(
@@ -945,6 +951,12 @@ class Gate(ReadOnly):
         stopped. It is in no other figure. No judge is asked, nothing is let through, no webhook is sent, and those who
         answer are not told. ``by`` and ``reason`` are recorded. Raises ``UsageError`` for a gate without ``audit`` and
         for content that cannot be read, and ``LedgerError``.
+
+        * ``content``: The content: a text, a JSON value, messages, an object with ``.output``.
+        * ``task``: What the content was asked to do; shown to the judge as data.
+        * ``context``: What the content may rely on; shown to the judge as data.
+        * ``reference``: A known good answer; shown to the judge as data.
+        * ``metadata``: As for ``check``.
         """
         for argument, text in (("by", by), ("reason", reason)):
             check_label(argument, text, where="Gate.plant")
@@ -969,7 +981,10 @@ class Gate(ReadOnly):
         return self.show_content or getattr(ledger, "store_content", None) == "held"
 
     def takes(self, subject: str) -> bool:
-        """Return whether ``sample`` selects the content with this digest for the judge."""
+        """Return whether ``sample`` selects the content with this digest for the judge.
+
+        * ``subject``: The digest of the content.
+        """
         if self.sample >= 1:
             return True
         # Keyed: with a plain hash, whoever writes the content could try variants until one is not judged.

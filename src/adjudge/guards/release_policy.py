@@ -177,6 +177,8 @@ class ReleasePolicy:
         True for a result that passed with at least the policy's score. What decided may be a judge or a rule, but not
         the policy of a chain that fails open. Whether the result is of the judge, the rubric and the contents that were
         measured is for the caller to find out.
+
+        * ``result``: The judge's result.
         """
         return is_released(result, self.threshold)
 
@@ -184,6 +186,8 @@ class ReleasePolicy:
         """Return the score from which this judge may decide alone, for ``escalate_below`` of a cascade.
 
         Raises ``UsageError`` for another judge than the one that was calibrated.
+
+        * ``judge``: The judge that is to decide.
         """
         if digest_judge(describe_judge(judge)) != self.judge_digest:
             raise UsageError(
@@ -199,7 +203,7 @@ class ReleasePolicy:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what ``to_dict`` wrote; raises ``UsageError`` for anything else, also for an unknown member.
+        """Read ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else, also for an unknown member.
 
         A first sentence that is not that of the figures is refused. Without one they are read all the same.
         """

@@ -150,7 +150,10 @@ class JudgeChain(ReadOnly, Evaluates[JudgeChainResult]):
         return tuple(name for name, _ in self.seats)
 
     async def ask(self, question: Question | str, /) -> JudgeChainResult:
-        """Ask the seats as the strategy says. If a seat raises, that seat is undecided."""
+        """Ask the seats as the strategy says. If a seat raises, that seat is undecided.
+
+        * ``question``: What is asked; for ``ask`` also a complete yes/no prompt as a text.
+        """
         question = as_question(question)
         self.check(question)
         run = self._start_run(question)
@@ -160,7 +163,10 @@ class JudgeChain(ReadOnly, Evaluates[JudgeChainResult]):
         return result
 
     def check(self, question: Question) -> None:
-        """Raise ``UsageError`` for mistakes that can be found before any seat is asked."""
+        """Raise ``UsageError`` for mistakes that can be found before any seat is asked.
+
+        * ``question``: What is to be asked.
+        """
         if question.model is not None:
             raise UsageError(
                 f"model {question.model!r} was given to the chain {self.name!r}, whose seats have models of their own; "

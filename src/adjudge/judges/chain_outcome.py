@@ -45,7 +45,10 @@ class SeatRelease:
     """SHA-256 of the rubric that the policy was calibrated with; ``None`` where each case had its own."""
 
     def releases(self, result: JudgeResult) -> bool:
-        """Return whether the seat decides; a failure is no release, since no policy promises anything about those."""
+        """Return whether the seat decides; a failure is no release, since no policy promises anything about those.
+
+        * ``result``: The seat's result.
+        """
         return is_released(result, self.threshold)
 
 
@@ -53,7 +56,10 @@ class LimitsSeat(Protocol):
     """An object that names the score from which on a seat decides alone: a ``ReleasePolicy``."""
 
     def limit_seat(self, judge: Any, /) -> SeatRelease:
-        """Return the score for this judge. Raises ``UsageError`` where it is for another."""
+        """Return the score for this judge. Raises ``UsageError`` where it is for another.
+
+        * ``judge``: The judge of the seat.
+        """
         ...
 
 

@@ -302,7 +302,10 @@ class JudgeLike(Protocol):
         ...
 
     def ask(self, question: Question | str, /) -> Coroutine[Any, Any, JudgeResult]:
-        """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is."""
+        """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is.
+
+        * ``question``: What is asked.
+        """
         ...
 
 
@@ -423,6 +426,9 @@ class Evaluates(Generic[R]):
         criteria or rubric replace those of the call, its threshold the call's, and its rules go beside the call's.
         Contents are taken as they are needed. What goes wrong with one is its result; a ``UsageError`` ends the
         iteration. Leaving the loop early cancels what still runs.
+
+        * ``contents``: The contents, or ``Case``s, which are read as needed.
+        * ``rubric``: What good means, as for ``evaluate``; by default the judge's own rubric.
         """
         evaluations = work_through(
             contents, lambda content: self._evaluate_case(content, rubric, arguments), concurrency
@@ -432,7 +438,10 @@ class Evaluates(Generic[R]):
                 yield result
 
     async def ask(self, question: Question | str, /) -> R:
-        """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is."""
+        """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is.
+
+        * ``question``: What is asked.
+        """
         raise NotImplementedError
 
     ask_sync = make_sync_method(ask)

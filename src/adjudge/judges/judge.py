@@ -68,6 +68,10 @@ _REMINDER_OF_STYLE = (
 )
 
 
+TOKEN_REMEDY = "for a model that never copies it: --no-token (token=False in Python)"  # noqa: S105 - the remedy, and no token
+"""The end of a detail where the reply could be read without the token; ``remedies.py`` looks for it."""
+
+
 class Judge(ReadOnly, Evaluates[JudgeResult]):
     """A judge: it asks one model, and computes the outcome from the reply.
 
@@ -162,6 +166,8 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
 
         A model that fails, a reply that cannot be read and a timeout give undecided results, not exceptions. Raises
         ``UsageError`` for mistakes that are found before the model is asked (content too long, no key).
+
+        * ``question``: What is asked.
         """
         result = await self._answer(as_question(question))
         if self.on_result is not None:
@@ -199,7 +205,10 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
         return result
 
     def check(self, question: Question) -> Model:
-        """Return the model that will be asked; raise ``UsageError`` for mistakes that can be found before asking."""
+        """Return the model that will be asked; raise ``UsageError`` for mistakes that can be found before asking.
+
+        * ``question``: What is asked.
+        """
         for posed in question.posed:
             check_reader(self._style, posed)
         model = self._choose_model(question)
@@ -216,6 +225,8 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
         """Return the request that would be sent for a question, before any ``redact``, without sending it.
 
         Where the parts of a run are judged, it is the first of several.
+
+        * ``question``: What is asked.
         """
         return _Call(self, question.posed[0], self._choose_model(question), Timeout(None)).make_request()
 
@@ -356,7 +367,7 @@ class _Call:
         remedies = []
         with suppress(ReplyError):
             read_object(text, None)  # raises unless the reply could be read without a token
-            remedies.append("for a model that never copies it: --no-token (token=False in Python)")
+            remedies.append(TOKEN_REMEDY)
         if isinstance(self.model, FunctionModel):
             remedies.append(f"{self.model.name} was given the prompt; to judge in code, {self.model.in_code}")
         return replace(answer, detail="; ".join([answer.detail, *remedies]))

@@ -58,7 +58,7 @@ class PairOrder:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
         return read_record(cls, data)
 
 
@@ -167,7 +167,10 @@ class PairResult:
         return self.passed
 
     def order(self, name: Order) -> PairOrder:
-        """Return the answer in this order. Raises ``KeyError`` if it was not asked."""
+        """Return the answer in this order. Raises ``KeyError`` if it was not asked.
+
+        * ``name``: ``ab`` for the first content shown first, ``ba`` for the second.
+        """
         for order in self.orders:
             if order.order == name:
                 return order
@@ -185,7 +188,7 @@ class PairResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
         return read_record(cls, data)
 
     def __repr__(self) -> str:

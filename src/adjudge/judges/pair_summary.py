@@ -64,7 +64,11 @@ class PairSummary:
     """For each of the person's preferences, how often the judge gave which (including ``undecided``)."""
 
     def add(self, pair: PairResult, label: object) -> None:
-        """Count one comparison; raises ``UsageError`` for a label that is no preference, or ``None``."""
+        """Count one comparison; raises ``UsageError`` for a label that is no preference, or ``None``.
+
+        * ``pair``: The comparison.
+        * ``label``: The preference that people gave, ``None`` without a label.
+        """
         if label is not None and label not in PREFERENCES:
             raise UsageError(f"the label of a pair is first, second or tie, got {label!r}")
         self.pairs += 1

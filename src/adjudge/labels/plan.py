@@ -191,12 +191,18 @@ class LabelPlan:
         )
 
     def find_design(self, case: str) -> LabelDesign | None:
-        """Find the design of a label of this case; ``None`` for a case that was not drawn."""
+        """Find the design of a label of this case; ``None`` for a case that was not drawn.
+
+        * ``case``: The id of the case.
+        """
         drawn = next((planned for planned in self.order if planned.case == case), None)
         return None if drawn is None else self.make_design(drawn)
 
     def make_design(self, drawn: PlannedCase) -> LabelDesign:
-        """Make the design of a label of a drawn case: how it was drawn, and from which contents."""
+        """Make the design of a label of a drawn case: how it was drawn, and from which contents.
+
+        * ``drawn``: The case as the plan drew it.
+        """
         contents = self.contents
         return LabelDesign(
             plan=self.id,

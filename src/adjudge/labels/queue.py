@@ -127,6 +127,9 @@ class LabelQueue:
         The same question comes again until it is answered or skipped. ``skipped=True`` hands out what they skipped.
         ``blind=False`` shows what the judge made of the case; that is remembered, and their labels of it are never
         blind from then on. Raises ``UsageError`` for a rater without a printable name.
+
+        * ``rater``: The name of the person who labels.
+        * ``session``: The place in which the rater works, where one has several; by default this queue.
         """
         rater = read_name(rater, "rater")
         session = session or self._session
@@ -198,6 +201,11 @@ class LabelQueue:
         ``comment`` is what was written with it; without one, what ``comment`` kept before. ``subject`` is that of the
         task which the rater was shown. Raises ``UsageError`` for a case or a criterion that is not asked for, a value
         that is no answer, or the ``subject`` of another content.
+
+        * ``rater``: The name of the person who labels.
+        * ``case``: The id of the case.
+        * ``criterion``: The criterion that it is about; ``None`` is the case as a whole.
+        * ``session``: The place in which the rater works, where one has several; by default this queue.
         """
         rater = read_name(rater, "rater")
         session = session or self._session
@@ -216,7 +224,12 @@ class LabelQueue:
             return label
 
     def skip(self, rater: str, case: str, *, session: str | None = None) -> None:
-        """Put a case off: it comes again when ``next`` is asked for what was skipped."""
+        """Put a case off: it comes again when ``next`` is asked for what was skipped.
+
+        * ``rater``: The name of the person who labels.
+        * ``case``: The id of the case.
+        * ``session``: The place in which the rater works, where one has several; by default this queue.
+        """
         rater = read_name(rater, "rater")
         self._skip_case(rater, case, session or self._session, self._mode)
 
@@ -224,6 +237,9 @@ class LabelQueue:
         """Take back the rater's last answer or skip, and hand the case to them again; ``None`` if there is none.
 
         What was done in this session goes first. The answer stays in the file with a mark that takes it back.
+
+        * ``rater``: The name of the person who labels.
+        * ``session``: The place in which the rater works, where one has several; by default this queue.
         """
         return self._undo_last(read_name(rater, "rater"), session or self._session, self._mode)
 
@@ -244,7 +260,11 @@ class LabelQueue:
             return UndoneAnswer(case=last.case, criterion=last.criterion, label=last.label)
 
     def find_undoable(self, rater: str, *, session: str | None = None) -> UndoneAnswer | None:
-        """Find what ``undo`` would take back, without taking it back; ``None`` if there is nothing."""
+        """Find what ``undo`` would take back, without taking it back; ``None`` if there is nothing.
+
+        * ``rater``: The name of the person who labels.
+        * ``session``: The place in which the rater works, where one has several; by default this queue.
+        """
         last = self._store.find_last(read_name(rater, "rater"), session or self._session, self._mode)
         return None if last is None else UndoneAnswer(case=last.case, criterion=last.criterion, label=last.label)
 
@@ -253,6 +273,9 @@ class LabelQueue:
 
         That is remembered: if they label the case again, that label is not blind. Raises ``UsageError`` for a case that
         they have not answered in full, because what others said would sway them.
+
+        * ``rater``: The name of the person who labels.
+        * ``case``: The id of the case.
         """
         rater = read_name(rater, "rater")
         with self._store.change():
@@ -267,6 +290,8 @@ class LabelQueue:
         """Show how far people agree, to a rater who has nothing left to label or settles what people differ about.
 
         That is remembered, as ``note_shown`` has it.
+
+        * ``rater``: The name of the person who labels.
         """
         self.note_shown(rater)
         return compute_label_agreement(self._store.labels())
@@ -276,6 +301,8 @@ class LabelQueue:
 
         A figure tells what others said of a case that this rater labelled too: they answer again and look how it moves.
         So a label that they give such a case afterwards is not blind. Labels tell it of every case.
+
+        * ``rater``: The name of the person who labels.
         """
         rater = read_name(rater, "rater")
         labels_of_people = [label for label in self._store.labels() if label.kind in ("person", "adjudication")]
@@ -292,6 +319,8 @@ class LabelQueue:
         """List the cases that a rater is still to label, and whose verdict they have not seen.
 
         None where neither a plan drew cases nor the rater has begun: then nobody knows that they will label here.
+
+        * ``rater``: The name of the person who labels.
         """
         rater = read_name(rater, "rater")
         if self.plan is None and not self._store.count_done(self._mode, rater=rater):
@@ -302,6 +331,9 @@ class LabelQueue:
         """Remember that a rater has read what the judge said of some cases, and with ``labels`` what people said.
 
         Labels that they give them afterwards are not blind.
+
+        * ``rater``: The name of the person who labels.
+        * ``cases``: The ids of the cases.
         """
         rater, read_cases = read_name(rater, "rater"), list(cases)
         with self._store.change():
@@ -310,13 +342,20 @@ class LabelQueue:
                 self._store.mark_seen(read_cases, rater, "others")
 
     def read_parts(self, rater: str, case: str) -> tuple[tuple[str, str], ...]:
-        """The texts of a case as this rater is shown them, as ``LabelTask.parts`` has them."""
+        """The texts of a case as this rater is shown them, as ``LabelTask.parts`` has them.
+
+        * ``rater``: The name of the person who labels.
+        * ``case``: The id of the case.
+        """
         source_case = self._read_source_case(case)
         until = datetime.now(UTC).timestamp()
         return self._make_task(source_case, read_name(rater, "rater"), None, until, blind=True).parts
 
     def list_answered(self, rater: str) -> tuple[str, ...]:
-        """The ids of the cases that a rater has labelled, in the order in which they did."""
+        """The ids of the cases that a rater has labelled, in the order in which they did.
+
+        * ``rater``: The name of the person who labels.
+        """
         rater = read_name(rater, "rater")
         mine = [label.case for label in self._store.labels() if label.rater == rater and label.kind == "person"]
         return tuple(dict.fromkeys(mine))
@@ -327,6 +366,12 @@ class LabelQueue:
         """Keep what a rater writes about a case; it goes with their answer, given before or afterwards.
 
         An empty text takes the comment away. Raises ``UsageError`` for one of more than 10,000 characters.
+
+        * ``rater``: The name of the person who labels.
+        * ``case``: The id of the case.
+        * ``text``: What the rater writes.
+        * ``criterion``: The criterion that it is about; ``None`` is the case as a whole.
+        * ``session``: The place in which the rater works, where one has several; by default this queue.
         """
         rater = read_name(rater, "rater")
         _check_comment(text)
@@ -345,7 +390,10 @@ class LabelQueue:
                     return
 
     def progress(self, rater: str) -> LabelProgress:
-        """Return the progress of labelling, for everybody and for one rater."""
+        """Return the progress of labelling, for everybody and for one rater.
+
+        * ``rater``: The name of the person who labels.
+        """
         rater = read_name(rater, "rater")
         return LabelProgress(
             total=self._store.count_ordered(),
@@ -360,13 +408,18 @@ class LabelQueue:
         """Count the cases that are left for a rater: what they have not answered, and that needs another answer.
 
         Cases that somebody else has just now are counted, because they may come back.
+
+        * ``rater``: The name of the person who labels.
         """
         return self._store.count_left(self._mode, read_name(rater, "rater"), per_case=self._per_case)
 
     # ---------------------------------------------------------------- what people differ about
 
     def truths(self, *, criterion: str | None = None) -> dict[str, Truth]:
-        """The truth of every labelled case by its id, as ``find_truths`` has it."""
+        """The truth of every labelled case by its id, as ``find_truths`` has it.
+
+        * ``criterion``: The criterion whose labels count; ``None`` is the case as a whole.
+        """
         return find_truths(self._store.labels(), criterion=criterion)
 
     def list_differences(self) -> tuple[Truth, ...]:
@@ -395,6 +448,10 @@ class LabelQueue:
         What was skipped in this session, and what another session has, is left out. Whoever is shown what others said
         of a case is not asked to label it any more. With ``case``, and ``criterion`` where it is about one, that
         difference comes first, also if it was skipped; another one comes where somebody else has it.
+
+        * ``rater``: The name of the person who labels.
+        * ``blind``: Leave out what the judge made of the case.
+        * ``session``: The place in which the rater works, where one has several; by default this queue.
         """
         rater = read_name(rater, "rater")
         session = session or self._session
@@ -430,6 +487,13 @@ class LabelQueue:
 
         ``subject`` is as for ``record``. Raises ``UsageError`` where nobody labelled the case, for a value that is no
         answer, or the ``subject`` of another content.
+
+        * ``rater``: The name of the person who labels.
+        * ``case``: The id of the case.
+        * ``value``: The answer that decides.
+        * ``criterion``: The criterion that it is about; ``None`` is the case as a whole.
+        * ``comment``: What the rater writes about it.
+        * ``session``: The place in which the rater works, where one has several; by default this queue.
         """
         rater = read_name(rater, "rater")
         session = session or self._session
@@ -451,11 +515,20 @@ class LabelQueue:
             return label
 
     def undo_difference(self, rater: str, *, session: str | None = None) -> UndoneAnswer | None:
-        """Take back how the rater last settled a difference, or that they left it open; ``None`` if there is none."""
+        """Take back how the rater last settled a difference, or that they left it open; ``None`` if there is none.
+
+        * ``rater``: The name of the person who labels.
+        * ``session``: The place in which the rater works, where one has several; by default this queue.
+        """
         return self._undo_last(read_name(rater, "rater"), session or self._session, "adjudicate")
 
     def skip_difference(self, rater: str, case: str, *, session: str | None = None) -> None:
-        """Leave a difference open; ``next_difference`` does not hand it out again in this session."""
+        """Leave a difference open; ``next_difference`` does not hand it out again in this session.
+
+        * ``rater``: The name of the person who labels.
+        * ``case``: The id of the case.
+        * ``session``: The place in which the rater works, where one has several; by default this queue.
+        """
         rater = read_name(rater, "rater")
         self._skip_case(rater, case, session or self._session, "adjudicate")
 
@@ -476,6 +549,9 @@ class LabelQueue:
         that are not here, and labels of another content than the case has, are counted and left out. A label that does
         not say which content was read is taken in, and its case comes up all the same: nobody knows what it is about.
         Raises ``UsageError``, and takes in none, for what is no label.
+
+        * ``labels``: The labels, such as those of ``read_labels``.
+        * ``session``: The place in which the rater works, where one has several; by default this queue.
         """
         added = known = 0
         elsewhere: dict[str, None] = {}  # as sets that keep their order

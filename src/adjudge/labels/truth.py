@@ -134,7 +134,11 @@ class TruthTable:
     """Cases with a verdict whose truth rests on overrides alone; they are in no other count."""
 
     def count(self, verdict: LabelledVerdict, heap: TruthHeap | None = None) -> int:
-        """Count the cases with this verdict and, if given, in this heap."""
+        """Count the cases with this verdict and, if given, in this heap.
+
+        * ``verdict``: The judge's verdict.
+        * ``heap``: What people made of the cases, such as ``good``.
+        """
         check_choice("verdict", verdict, _VERDICTS)
         if heap is not None:
             check_choice("heap", heap, _HEAPS)
@@ -145,6 +149,9 @@ class TruthTable:
         """The fewest and the most cases with this verdict that may be in this heap.
 
         What people could not tell or agree on is counted as not in it, then as in it.
+
+        * ``verdict``: The judge's verdict.
+        * ``heap``: What people made of the cases, such as ``good``.
         """
         certain = self.count(verdict, heap)
         return certain, certain + sum(self.count(verdict, other) for other in _OPEN if other != heap)

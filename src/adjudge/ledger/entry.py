@@ -126,7 +126,10 @@ class Head:
 
     @classmethod
     def parse(cls, text: str) -> Head:
-        """A head from ``SEQ:HASH`` or from the JSON of ``to_dict``; raises ``UsageError`` for anything else."""
+        """A head from ``SEQ:HASH`` or from the JSON of ``to_dict``; raises ``UsageError`` for anything else.
+
+        * ``text``: The head, as it was written.
+        """
         stripped = text.strip()
         try:
             data = json.loads(stripped) if stripped.startswith("{") else _split_head(stripped)

@@ -94,6 +94,9 @@ class Ledger:
 
         The schema is signed too, so that the signature stands for no entry and no other document. Raises ``UsageError``
         for a ledger without a key.
+
+        * ``schema``: The name of the schema of the document.
+        * ``digest``: The digest of the document.
         """
         if self._signer is None:
             raise UsageError(f"{self!r} has no key to sign with; give ", Argument("key"), argument="key")
@@ -163,6 +166,8 @@ class Ledger:
 
         ``work`` runs in the writer's thread, while every other writer of this ledger waits, and its exceptions are
         raised here; ``make_entry`` makes what its transaction appends. The tables are made when they are missing.
+
+        * ``tables``: The tables, as SQLAlchemy describes them.
         """
         store = self._find_store()
         value: T = await self._submit(lambda: store.transact(work, tables))
@@ -172,6 +177,9 @@ class Ledger:
         """Return what a function reads from tables beside the ledger; ``None`` if ``transact`` never made them.
 
         With ``snapshot``, all that it reads is as it is at one moment. Raises ``UsageError`` where there is no ledger.
+
+        * ``work``: The function; it is given a connection, and only reads.
+        * ``tables``: The tables, as SQLAlchemy describes them.
         """
         return await asyncio.to_thread(self._find_store().look, work, tables, snapshot=snapshot)
 
@@ -186,6 +194,10 @@ class Ledger:
         """Make the entry that ``append`` would record, for ``transact``. Raises ``UsageError`` if it cannot.
 
         ``quoting`` are further members, texts that can quote what was judged: kept as ``store_content`` says.
+
+        * ``value``: The value: a result, plain data, or an object with ``to_dict``.
+        * ``kind``: The kind of the entry.
+        * ``subject``: The digest of the content that it is about.
         """
         more = {name: self._keep(text) for name, text in (quoting or {}).items()}
         return make_draft(value, self._keep, kind=kind, subject=subject, more=more)
@@ -194,6 +206,8 @@ class Ledger:
         """Erase the payload of an entry, keep its hash, and record who did it and why. Return the place of that record.
 
         Raises ``UsageError`` if there is no such payload, or ``reason`` or ``by`` is empty.
+
+        * ``seq``: The place of the entry.
         """
         for name, text in (("reason", reason), ("by", by)):
             check_text(name, text)
@@ -236,6 +250,11 @@ class Ledger:
         seat of a chain. ``subject_start`` is the beginning of a subject, and ``approval`` the id of a request for
         approval. ``run`` is an agent's run, whose calls a ``ToolGuard`` checked, and ``audited`` a gate whose
         audits they are about. Raises ``UsageError`` if there is no ledger.
+
+        * ``gate``: Only entries of the gate of this name.
+        * ``subject``: Only entries about the content with this digest.
+        * ``execution``: Only entries that were recorded with this ``execution``.
+        * ``kind``: Only entries of this kind, such as ``result`` or ``decision``.
         """
         wanted: dict[str, Any] = {"kind": kind, "subject": subject, "run": run, "audited": audited}
         wanted |= {"outcome": outcome, "judge": judge, "gate": gate, "execution": execution, "approval": approval}
@@ -255,7 +274,10 @@ class Ledger:
                 return
 
     async def read(self, seq: int) -> Entry:
-        """Return one entry by its place. Raises ``UsageError`` if there is none."""
+        """Return one entry by its place. Raises ``UsageError`` if there is none.
+
+        * ``seq``: The place of the entry.
+        """
         check_place(seq)
         rows = await asyncio.to_thread(self._find_store().fetch, after=seq - 1, count=1)
         if not rows or rows[0][SEQ] != seq:
@@ -296,6 +318,8 @@ class Ledger:
         """Write every entry to a new file, one JSON object per line, and return the ledger's head.
 
         ``verify_export`` checks the file without the ledger. Raises ``UsageError`` when the file exists.
+
+        * ``path``: The file to write; it must not exist.
         """
         return await asyncio.to_thread(write_export, self._find_store(), path)
 
@@ -306,6 +330,8 @@ class Ledger:
 
         Raises ``UsageError`` where there is no ledger, for one in PostgreSQL (``pg_dump`` copies it) and for a file
         that exists, and ``LedgerError`` when it cannot be read or the copy cannot be written; then there is none.
+
+        * ``path``: The file to write; it must not exist.
         """
         await asyncio.to_thread(self._find_store().copy_file, path)
 
@@ -323,6 +349,8 @@ class Ledger:
 
         SQLite's write-ahead log is emptied, PostgreSQL is asked to ``VACUUM``. Return why the text may be there still,
         in a part of a sentence; empty where it is gone. ``docs/ledger.md`` says what PostgreSQL keeps all the same.
+
+        * ``tables``: The names of the tables from which something was deleted.
         """
         store = self._find_store()
         problem: str = await self._submit(lambda: store.clear_space(tables))

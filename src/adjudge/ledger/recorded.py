@@ -100,7 +100,7 @@ class RecordedResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; anything else raises ``UsageError``."""
+        """Read back ``data`` that ``to_dict`` wrote; anything else raises ``UsageError``."""
         return read_record(cls, data)
 
 

@@ -83,7 +83,10 @@ class PlanProgress:
         return self.planned is not None and not self.left
 
     def describe_left(self, run: str = "RUN") -> str:
-        """Describe what is missing, and what to do; empty where nothing is."""
+        """Describe what is missing, and what to do; empty where nothing is.
+
+        * ``run``: The run's folder, as commands in the text name it.
+        """
         if self.complete:
             return ""
         is_or_are, it_or_them = ("is", "it") if self.left == 1 else ("are", "them")

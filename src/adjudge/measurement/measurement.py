@@ -192,7 +192,11 @@ class Measurement:
         return tuple(_list_warnings(self))
 
     def count(self, verdict: LabelledVerdict, heap: TruthHeap) -> int:
-        """Labelled cases with this verdict and this truth."""
+        """Labelled cases with this verdict and this truth.
+
+        * ``verdict``: The judge's verdict.
+        * ``heap``: What people made of the cases, such as ``good``.
+        """
         return self.table.get(verdict, {}).get(heap, 0)
 
     def _repr_html_(self) -> str:

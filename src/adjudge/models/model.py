@@ -36,7 +36,11 @@ class Listener(Protocol):
     """An object that is told how a provider answers, such as a ``Pace``."""
 
     def note(self, status: int, headers: Mapping[str, str], /) -> None:
-        """Take an answer into account: its status, and the headers that say what is left of the provider's limits."""
+        """Take an answer into account: its status, and the headers that say what is left of the provider's limits.
+
+        * ``status``: The status of the HTTP answer.
+        * ``headers``: The headers of the HTTP answer.
+        """
         ...
 
 
@@ -184,7 +188,10 @@ class Model(Protocol):
         ...
 
     async def complete(self, request: Request, /) -> Reply:
-        """Answer, or raise ``ModelError``; must stop when cancelled."""
+        """Answer, or raise ``ModelError``; must stop when cancelled.
+
+        * ``request``: The request that a judge makes.
+        """
         ...
 
 

@@ -47,7 +47,10 @@ class Retirement:
     """The model that the provider names in its place."""
 
     def warn(self, today: date) -> str | None:
-        """A sentence for a model that is retired, deprecated or soon retired; ``None`` for any other."""
+        """A sentence for a model that is retired, deprecated or soon retired; ``None`` for any other.
+
+        * ``today``: The day of the warning.
+        """
         days = None if self.on is None else (self.on - today).days
         if self.state == "active" and (days is None or days > SOON):
             return None

@@ -48,7 +48,10 @@ class WrapperModel:
         return find_function(self.model)
 
     def named(self, name: str) -> Self:
-        """Another model of the same provider, behind the same layers. Raises ``UsageError``."""
+        """Another model of the same provider, behind the same layers. Raises ``UsageError``.
+
+        * ``name``: The name of the other model.
+        """
         rename = getattr(self.model, "named", None)
         if rename is None:
             raise UsageError(f"{self.name} has no other models, so {name!r} cannot be asked of it")
@@ -58,16 +61,24 @@ class WrapperModel:
         """The same layers around another model.
 
         A rubric or a call may name a model of another provider. It must not be asked past a budget or a recording.
+
+        * ``model``: The other model.
         """
         inner = getattr(self.model, "around", None)
         return self._make_around(model if inner is None else inner(model))
 
     async def complete(self, request: Request, /) -> Reply:
-        """The model's reply."""
+        """The model's reply.
+
+        * ``request``: The request that a judge makes.
+        """
         return await self.model.complete(request)
 
     def compare_names(self, reply: Reply) -> Reply:
-        """The reply with the name that the model was asked by, where it has one."""
+        """The reply with the name that the model was asked by, where it has one.
+
+        * ``reply``: The reply of the wrapped model.
+        """
         compare: Callable[[Reply], Reply] | None = getattr(self.model, "compare_names", None)
         return reply if compare is None else compare(reply)
 

@@ -83,7 +83,11 @@ class Wording:
     """The instruction after the data in the user part."""
 
     def system(self, *, structured: bool, token: bool) -> str:
-        """Render the system part; it is the same text for the same wording and mode."""
+        """Render the system part; it is the same text for the same wording and mode.
+
+        * ``structured``: True if the provider enforces the form of the reply.
+        * ``token``: True if the reply is to begin with the token.
+        """
         return _render_system(self, structured, token)
 
     def frame(self) -> str:
@@ -91,7 +95,10 @@ class Wording:
         return f"{self.role}\n{_DATA_RULE} {self.labels}"
 
     def form(self, *, token: bool) -> Form:
-        """Make the JSON Schema of the reply; it is constant, so a provider compiles it once."""
+        """Make the JSON Schema of the reply; it is constant, so a provider compiles it once.
+
+        * ``token``: True if the reply is to begin with the token.
+        """
         return _make_form(self, token)
 
 
@@ -198,7 +205,11 @@ class Question:
         return (*((self,) if self.open_criteria else ()), *each)
 
     def render_user(self, token: str, *, ask_token: bool) -> str:
-        """Render the user part: the data between fences, and how to begin the reply."""
+        """Render the user part: the data between fences, and how to begin the reply.
+
+        * ``token``: The one-time token.
+        * ``ask_token``: Ask the model to begin its reply with the token.
+        """
         if self.wording is None:
             return self.parts[0].text
         fenced = [_fence_part(part, token) for part in self.parts]

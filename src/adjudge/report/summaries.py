@@ -103,7 +103,10 @@ class CriterionSummary:
     _scores: ScoreTally = field(default_factory=ScoreTally, init=False, repr=False, compare=False)
 
     def add(self, criterion: CriterionResult) -> None:
-        """Count one judgement's result on it."""
+        """Count one judgement's result on it.
+
+        * ``criterion``: The criterion's result.
+        """
         self.passed = self.passed.add(criterion.passed)
         self.threshold, self.weight, self.rule = criterion.threshold, criterion.weight, criterion.rule
         if criterion.score is not None:
@@ -174,7 +177,10 @@ class RubricSummary:
     _criteria: Criteria = field(default_factory=partial(Criteria, MOST_CRITERIA), init=False, repr=False, compare=False)
 
     def add(self, items: Sequence[RunItem]) -> None:
-        """Count a case with its judgements."""
+        """Count a case with its judgements.
+
+        * ``items``: The judgements of the case.
+        """
         self.cases += 1
         self._passed += compute_share_passed(items)
         self.passed = make_share(self._passed, self.cases)
@@ -219,7 +225,11 @@ class OwnSummary:
     _below_passed: float = field(default=0.0, init=False, repr=False, compare=False)
 
     def add(self, brought: Mapping[str, int], share_passed: float) -> None:
-        """Count what a case brings, as ``Terms.count`` names it, and the share of its judgements that passed."""
+        """Count what a case brings, as ``Terms.count`` names it, and the share of its judgements that passed.
+
+        * ``brought``: What the case brings.
+        * ``share_passed``: The share of its judgements that passed.
+        """
         self.criteria += brought.get("criteria", 0)
         self.rules += brought.get("rules", 0)
         self.threshold += brought.get("threshold", 0)
@@ -289,7 +299,10 @@ class RuleSummary:
     """The number of times that it failed."""
 
     def add(self, rule: RuleResult) -> None:
-        """Count one finding, or none."""
+        """Count one finding, or none.
+
+        * ``rule``: The result of the rule.
+        """
         self.severity = rule.severity
         self.checked += 1
         self.failed += not rule.passed
@@ -321,7 +334,10 @@ class GroupSummary:
     _scores: float = field(default=0.0, init=False, repr=False, compare=False)
 
     def add(self, items: Sequence[RunItem]) -> None:
-        """Count a case with its judgements."""
+        """Count a case with its judgements.
+
+        * ``items``: The judgements of the case.
+        """
         self.cases += 1
         self._passed += compute_share_passed(items)
         self.passed = make_share(self._passed, self.cases)
@@ -360,7 +376,10 @@ class SeatSummary:
     _duration_ms: float = field(default=0.0, init=False, repr=False, compare=False)
 
     def add(self, result: JudgeResult) -> None:
-        """Count one answer."""
+        """Count one answer.
+
+        * ``result``: The seat's answer.
+        """
         self.asked += 1
         self.outcomes[result.outcome] += 1
         self._duration_ms += result.duration_ms if math.isfinite(result.duration_ms) else 0.0
@@ -518,7 +537,11 @@ class LabelSummary:
     _agreeing: float = field(default=0.0, init=False, repr=False, compare=False)
 
     def add(self, items: Sequence[RunItem], label: bool) -> None:  # noqa: FBT001 - it is the value that is counted
-        """Count a case with its judgements."""
+        """Count a case with its judgements.
+
+        * ``items``: The judgements of the case.
+        * ``label``: What people said of it: true is good.
+        """
         self.labelled += 1
         self.always_passing = self.always_passing.add(label)
         wanted = "passed" if label else "failed"
@@ -567,7 +590,11 @@ class NumberSummary:
     _difference: float | None = field(default=0.0, init=False, repr=False, compare=False)
 
     def add(self, score: float, label: float) -> None:
-        """Count a judgement of a case with a number."""
+        """Count a judgement of a case with a number.
+
+        * ``score``: The judge's score, in 0 to 1.
+        * ``label``: The number that people gave the case.
+        """
         if not math.isfinite(label):
             return
         self.labelled += 1
@@ -594,7 +621,10 @@ class RepeatSummary:
     _range: float = field(default=0.0, init=False, repr=False, compare=False)
 
     def add(self, items: Sequence[RunItem]) -> None:
-        """Count a case, if it has several judgements."""
+        """Count a case, if it has several judgements.
+
+        * ``items``: The judgements of the case.
+        """
         if len(items) < 2:
             return
         self.cases += 1
@@ -631,7 +661,10 @@ class CostSummary:
         return bool(self.calls is not None or self.known_usd is not None or self.unknown)
 
     def add(self, result: JudgeResult | PairResult, functions: Collection[str] = ()) -> None:
-        """Count one judgement's; what a judge of ``functions`` answered cost nothing that could be unknown."""
+        """Count one judgement's; what a judge of ``functions`` answered cost nothing that could be unknown.
+
+        * ``result``: The judgement.
+        """
         usage = result.usage
         if usage is None:
             self.unknown += lacks_cost(result, functions)

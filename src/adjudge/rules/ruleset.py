@@ -52,7 +52,10 @@ class Rules(Sequence[Rule]):
         object.__setattr__(self, "_places", places)
 
     def get(self, name: str) -> Rule | None:
-        """Return the rule of this name, or ``None``. Hyphens and underscores are the same."""
+        """Return the rule of this name, or ``None``. Hyphens and underscores are the same.
+
+        * ``name``: The name of the rule.
+        """
         place = self._places.get(_fold_name(name)) if isinstance(name, str) else None
         return None if place is None else self._rules[place]
 
@@ -64,6 +67,9 @@ class Rules(Sequence[Rule]):
         """Run every rule on the content, one after the other, and return the results in order.
 
         A rule that raises, or that needs a reference and has none, fails and says why; no exception is raised.
+
+        * ``content``: What is looked at: a text, a JSON value, messages.
+        * ``reference``: A known good answer, for rules that compare with one.
         """
         return tuple([await rule.check(content, reference) for rule in self._rules])
 

@@ -7,6 +7,7 @@ to, in ``judging.py`` and the judge.
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 import tempfile
 import time
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from adjudge.concurrency import stop_tasks
 from adjudge.errors import AdjudgeError, Argument, UsageError
 from adjudge.formats.plain import digest_description
+from adjudge.formats.text import clean
 from adjudge.hooks import notify
 from adjudge.judges.description import describe_judge, digest_judge, name_functions
 from adjudge.judges.layers import close_others
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
     # A live run has no use for these, and most runs are live.
     from adjudge.runs.batch.session import BatchProgress
 
+
+_log = logging.getLogger("adjudge.runs")
 
 RETIREMENT_PATIENCE = 1.0
 """Seconds that a run which is over waits for what providers say of the retirement of its models."""
@@ -109,6 +113,8 @@ class Engine:
         self._assignment = assignment = await self._make_assignment(
             layers.apply(judge, calls=1 if plan.on_conflict is None else 2)
         )
+        for text, number in plan.source.list_unapplied().items():
+            _log.warning("%s: %s", clean(text, keep_lines=False), f"{number:,}")
         total = await plan.source.count() if plan.sample is not None else None
         places = draw_places(total, plan.sample, plan.seed) if plan.sample is not None and total is not None else None
         manifest = _make_run_manifest(plan, judge, assignment, total)

@@ -379,11 +379,17 @@ class Run:
         return self._read_items("1" if outcome is None else f"r.outcome = '{outcome}'")
 
     def read_place(self, place: int) -> list[RunItem]:
-        """Return every judgement of the case at a place; none where there is none."""
+        """Return every judgement of the case at a place; none where there is none.
+
+        * ``place``: The number of the case in the data set, from 0.
+        """
         return list(self._read_items(f"r.place = {place:d}"))
 
     def read_case(self, case: str) -> list[RunItem]:
-        """Return every judgement of this case. Raises ``UsageError``, naming the nearest id, if there is none."""
+        """Return every judgement of this case. Raises ``UsageError``, naming the nearest id, if there is none.
+
+        * ``case``: The id of the case.
+        """
         place = self.store.find_place(case)
         if place is not None:
             return self.read_place(place)

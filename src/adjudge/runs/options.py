@@ -65,6 +65,20 @@ class Source:
         first = next(iter(self.cases), None)
         return first is not None and (first.criteria is not None or first.rubric is not None)
 
+    def list_unapplied(self) -> Mapping[str, int]:
+        """List what a run does not apply of a suite, in words, each with how often; nothing if that was done before.
+
+        The suite is read for it: whoever pays for the calls has to know before the first. Raises ``UsageError`` for a
+        row that cannot be read.
+        """
+        cases = self.cases
+        if not isinstance(cases, Dataset) or not cases.is_suite or cases.has_listed or cases.reads_once:
+            return {}
+        for _ in cases:
+            pass
+        cases.has_listed = True
+        return cases.notes
+
     async def iterate_cases(self) -> AsyncGenerator[tuple[int, Case], None]:
         """Yield every case with its place."""
         place = 0

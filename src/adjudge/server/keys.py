@@ -56,7 +56,10 @@ class ApiKey:
     """The time at which it was revoked; ``None`` if it is not."""
 
     def is_valid(self, now: datetime) -> bool:
-        """Return whether it is neither revoked nor expired."""
+        """Return whether it is neither revoked nor expired.
+
+        * ``now``: The time at which it is used.
+        """
         at = format_time(now)
         return (self.revoked_at is None or at < self.revoked_at) and (self.expires_at is None or at < self.expires_at)
 

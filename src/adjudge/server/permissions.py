@@ -40,13 +40,20 @@ class Permissions:
     """Under which name it labels; ``None``: it cannot label."""
 
     def may(self, scope: PermissionScope, gate: str | None = None) -> bool:
-        """Return whether it covers a scope and, where a gate is named, that gate."""
+        """Return whether it covers a scope and, where a gate is named, that gate.
+
+        * ``scope``: What is to be done.
+        * ``gate``: The name of the gate that it is about.
+        """
         return scope in self.scopes and (gate is None or self.gates is None or gate in self.gates)
 
     def covers(self, scope: PermissionScope, gate: str | None) -> bool:
         """Return whether it covers a scope for something of a gate; what is no gate's (``None``) only without a limit.
 
         ``may`` asks about the scope alone where no gate is named, and would open what has none to everybody.
+
+        * ``scope``: What is to be done.
+        * ``gate``: The name of the gate that it is about.
         """
         return self.may(scope, gate) and (gate is not None or self.gates is None)
 

@@ -20,6 +20,7 @@ from adjudge.judges.chain import JudgeChain
 from adjudge.judges.evaluate import EvaluateArguments, RubricSource
 from adjudge.judges.judge import Judge
 from adjudge.judges.open import as_judge
+from adjudge.judges.remedies import list_code_judges
 from adjudge.models.open import open_model, resolve_model
 from adjudge.question.question import Question
 from adjudge.result import JudgeResult, JudgmentFailed
@@ -52,6 +53,8 @@ class TestJudge:
     command: str
     """The command that runs this test."""
     results: list[JudgeResult] = field(default_factory=list)
+    code_judges: set[str] = field(default_factory=set)
+    """The names in results of the judges in code that were asked."""
     concluded: bool = False
     """True if what a marked test returned was judged, as often as its mark says, and enough passed."""
     _pending: list[Pending] = field(default_factory=list)
@@ -92,12 +95,13 @@ class TestJudge:
         arguments: dict[str, Any] = dict(options)
         throw = arguments.pop("throw_on_fail", False)
         chosen_judge, chosen_rubric = self.choose(judge, rubric, arguments)
+        self.code_judges |= list_code_judges(chosen_judge)
         result = self._note_result(
             await self.cassette.attach(chosen_judge).evaluate(content, chosen_rubric, **arguments)
         )
         if throw and not result.passed:
             error = JudgmentFailed(result)
-            error.add_note(explain(result, self.command))
+            error.add_note(explain(result, self.command, code_judges=self.code_judges))
             raise error
         return result
 
@@ -120,7 +124,9 @@ class TestJudge:
         options.pop("throw_on_fail", None)
         result = self.evaluate_sync(content, rubric, judge=judge, **options)
         if not result.passed:
-            raise AssertionError(f"{explain(result, self.command)}\n{show_content(content)}")
+            raise AssertionError(
+                f"{explain(result, self.command, code_judges=self.code_judges)}\n{show_content(content)}"
+            )
         return result
 
     async def ask(self, question: Question | str, /) -> JudgeResult:

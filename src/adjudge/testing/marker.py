@@ -66,7 +66,7 @@ def _wrap_async(test: Callable[..., Any], options: MarkOptions, judge: TestJudge
         for _ in range(options.repeat):
             contents.append(_check_content(await test(*args, **kwargs)))
             results.append(await judge.evaluate(contents[-1], **options.arguments))
-        _fail_test(describe_failure(results, options, judge.command, contents))
+        _fail_test(describe_failure(results, options, judge, contents))
         judge.concluded = True
 
     return run
@@ -81,7 +81,7 @@ def _wrap_sync(test: Callable[..., Any], options: MarkOptions, judge: TestJudge)
         for _ in range(options.repeat):
             contents.append(_check_content(test(*args, **kwargs)))
             results.append(judge.evaluate_sync(contents[-1], **options.arguments))
-        _fail_test(describe_failure(results, options, judge.command, contents))
+        _fail_test(describe_failure(results, options, judge, contents))
         judge.concluded = True
 
     return run
@@ -112,17 +112,19 @@ def explain_missing_judgement(item: pytest.Item) -> str:
     return f"{item.name} is marked judged and passed without a judgement of what it returns; {remedy}"
 
 
-def describe_failure(results: list[JudgeResult], options: MarkOptions, command: str, contents: Sequence[object]) -> str:
+def describe_failure(
+    results: list[JudgeResult], options: MarkOptions, judge: TestJudge, contents: Sequence[object]
+) -> str:
     """Describe why a test fails, with every result and content; empty when enough passed. Undecided is not a pass."""
     passed = sum(result.passed for result in results)
     if passed >= options.at_least:
         return ""
     runs = [
-        f"run {number}: {explain(result)}\n{show_content(content)}"
+        f"run {number}: {explain(result, code_judges=judge.code_judges)}\n{show_content(content)}"
         for number, (result, content) in enumerate(zip(results, contents, strict=True), 1)
     ]
     head = f"{passed} of {len(results)} passed, and {options.at_least} must"
-    return "\n".join([head, *runs, f"  again: {command}"])
+    return "\n".join([head, *runs, f"  again: {judge.command}"])
 
 
 def _fail_test(reason: str) -> None:

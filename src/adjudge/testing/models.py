@@ -97,7 +97,10 @@ class ScriptedModel:
         self._lines: Iterator[Line] = _repeat(script) if is_one else iter(script)
 
     async def complete(self, request: Request, /) -> Reply:
-        """Say the next line."""
+        """Say the next line.
+
+        * ``request``: The request that a judge makes.
+        """
         self.requests.append(request)
         line = next(self._lines, _END)
         if self.delay:
@@ -105,7 +108,10 @@ class ScriptedModel:
         return make_scripted_reply(line, request, self.name)
 
     def named(self, name: str) -> ScriptedModel:
-        """Return the same script under another model's name; requests go to the same list."""
+        """Return the same script under another model's name; requests go to the same list.
+
+        * ``name``: The other name.
+        """
         return ScriptedModel(
             self._script, name=name, delay=self.delay, structured=self.structured, requests=self.requests
         )
@@ -132,7 +138,10 @@ class FaultyModel:
         self._faults = iter(faults)
 
     async def complete(self, request: Request, /) -> Reply:
-        """Ask the model, and break its reply."""
+        """Ask the model, and break its reply.
+
+        * ``request``: The request that a judge makes.
+        """
         fault = next(self._faults, None)
         if fault == "hang":
             await asyncio.Event().wait()
@@ -160,7 +169,8 @@ def assert_passes(
     * ``content``: What is judged: a text, a JSON value, messages.
     * ``rubric``: What good means; ``None`` with ``criteria=``, or for the suite's rubric.
     """
-    from adjudge.judges.open import judge as ask_configured
+    from adjudge.judges.open import find_judge as find_configured
+    from adjudge.judges.remedies import list_code_judges
     from adjudge.sync import run_sync
     from adjudge.testing.summary import explain, show_content
 
@@ -169,9 +179,10 @@ def assert_passes(
     suite = find_judge()
     if suite is not None:
         return suite.assert_passes(content, rubric, judge=judge, **options)
-    result = run_sync(ask_configured(content, rubric=rubric, judge=judge, **options))
+    asked = find_configured(judge)
+    result = run_sync(asked.evaluate(content, rubric, **options))
     if not result.passed:
-        raise AssertionError(f"{explain(result)}\n{show_content(content)}")
+        raise AssertionError(f"{explain(result, code_judges=list_code_judges(asked))}\n{show_content(content)}")
     return result
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from adjudge.content import content_text
-from adjudge.formats.display import SIGNS, describe_models, describe_outcome, find_mark, names_token_remedy
+from adjudge.formats.display import SIGNS, describe_models, describe_outcome, find_mark
 from adjudge.formats.numbers import format_apart, format_dollars
 from adjudge.formats.text import clean
+from adjudge.judges.remedies import may_doctor_help
 from adjudge.result import CriterionResult, JudgeResult
 
 WIDTH = 10
@@ -25,18 +26,25 @@ MOST = 40
 """Lines about criteria, rules, suggestions and seats, each."""
 
 
-_REMEDIES = {
+_BY_DOCTOR = {
     "error": "is the judge reachable? adjudge doctor says so",
-    "timeout": "give the judge longer: timeout in adjudge.toml",
     "unparseable": "adjudge doctor says whether this judge's replies can be read",
     "missing_criterion": "adjudge doctor says whether this judge's replies can be read",
+}
+"""The remedy of each reason that the doctor helps with, where a model gave it."""
+
+_REMEDIES = {
+    "timeout": "give the judge longer: timeout in adjudge.toml",
     "truncated": "raise max_output_tokens in adjudge.toml",
     "split": "an odd number of judges cannot split evenly",
 }
 
 
-def explain(result: JudgeResult, command: str = "") -> str:
-    """Write the outcome, every criterion with its score and reasoning, and the command that runs the test again."""
+def explain(result: JudgeResult, command: str = "", *, code_judges: Collection[str] = ()) -> str:
+    """Write the outcome, every criterion with its score and reasoning, and the command that runs the test again.
+
+    ``code_judges`` names the judges in code, which the doctor cannot help.
+    """
     lines = [f"{describe_outcome(result)} (judge {_shorten_text(result.judge, 120)})"]
     lines += _limit_lines(
         [line for criterion in result.criteria for line in _list_criterion_lines(criterion)], 2 * MOST
@@ -52,13 +60,18 @@ def explain(result: JudgeResult, command: str = "") -> str:
     ]
     lines += _limit_lines([f"  seat {name}: {outcome}: {reason}" for name, outcome, reason in seat_texts])
     lines += [f"  warning: {_shorten_text(note)}" for note in describe_models(result)]
-    remedy = _REMEDIES.get(result.undecided_because or "")
-    if result.undecided_because == "error" and " raised " in result.detail:
-        remedy = "the judge is a function, and raised this itself"  # no server has to be reached
-    if result.undecided_because == "unparseable" and names_token_remedy(result):
-        remedy = None  # it is said above
+    remedy = _find_remedy(result, code_judges)
     lines += [f"  undecided is not a pass; {remedy}"] if remedy else []
     return "\n".join([*lines, *([f"  again: {command}"] if command else [])])
+
+
+def _find_remedy(result: JudgeResult, code_judges: Collection[str]) -> str | None:
+    because = result.undecided_because or ""
+    if because == "error" and " raised " in result.detail:
+        return "the judge is a function, and raised this itself"  # no server has to be reached
+    if because in _BY_DOCTOR:
+        return _BY_DOCTOR[because] if may_doctor_help(result, code_judges) else None  # else its detail says what to do
+    return _REMEDIES.get(because)
 
 
 def show_content(content: object) -> str:
@@ -150,7 +163,7 @@ def _format_usage(entries: Sequence[Mapping[str, Any]]) -> str:
     known_usages = [usage for usage in usages if usage is not None]
     priced = [usage["cost_usd"] for usage in known_usages if usage["cost_usd"] is not None]
     if not known_usages:
-        return "tokens unknown, cost unknown"
+        return "tokens and cost unknown"
     read, written = (sum(usage[side] for usage in known_usages) for side in ("input_tokens", "output_tokens"))
     tokens = f"{read:,} tokens in, {written:,} out"
     tokens += f" (unknown for {len(usages) - len(known_usages)})" if len(known_usages) < len(usages) else ""

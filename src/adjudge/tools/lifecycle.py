@@ -303,10 +303,16 @@ class ToolJudge(Protocol):
     """A reviewer of tools: an ``EmergentJudge``, or an object with the same two methods."""
 
     async def review_creation(self, candidate: ToolCandidate) -> CreationVerdict:
-        """Decide whether a candidate may become a tool."""
+        """Decide whether a candidate may become a tool.
+
+        * ``candidate``: The candidate: its source or steps, its schemas and its tests.
+        """
 
     async def review_promotion(self, tool: EmergentTool) -> PromotionVerdict:
-        """Decide whether a tool may rise one tier."""
+        """Decide whether a tool may rise one tier.
+
+        * ``tool``: The tool, with its uses so far.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -161,6 +161,11 @@ class ToolRegistry:
 
         Raises ``UsageError`` if the verdict does not approve or is about another candidate. Raises ``ToolRefused`` if
         the session is full, can already use a tool of that name, or if a tool with the same digest was demoted.
+
+        * ``candidate``: The candidate: its source or steps, its schemas and its tests.
+        * ``verdict``: The verdict of the review.
+        * ``agent``: The name of the agent.
+        * ``session``: The name of the agent's session.
         """
         _check_candidate(candidate)
         _check_verdict(verdict, candidate)
@@ -177,6 +182,10 @@ class ToolRegistry:
 
         Only the candidate is read; the package's own claims about uses and reviews are ignored. Raises like
         ``register``.
+
+        * ``source``: A candidate, a tool, or either as plain data.
+        * ``agent``: The name of the agent.
+        * ``session``: The name of the agent's session.
         """
         candidate = _read_package(source)
         _check_names(agent=agent, session=session)
@@ -184,7 +193,12 @@ class ToolRegistry:
         return await self._change_tools(lambda transaction: transaction.write_unreviewed(candidate, agent, session))
 
     async def check_room(self, candidate: ToolCandidate, *, agent: str, session: str) -> None:
-        """Raise ``ToolRefused`` if ``register`` would, so that you need not pay for a review first."""
+        """Raise ``ToolRefused`` if ``register`` would, so that you need not pay for a review first.
+
+        * ``candidate``: The candidate: its source or steps, its schemas and its tests.
+        * ``agent``: The name of the agent.
+        * ``session``: The name of the agent's session.
+        """
         _check_candidate(candidate)
         _check_names(agent=agent, session=session)
         _check_name(candidate)
@@ -193,7 +207,13 @@ class ToolRegistry:
     async def record_rejection(
         self, candidate: ToolCandidate, verdict: CreationVerdict, *, agent: str, session: str
     ) -> None:
-        """Record in the ledger that a candidate was rejected."""
+        """Record in the ledger that a candidate was rejected.
+
+        * ``candidate``: The candidate: its source or steps, its schemas and its tests.
+        * ``verdict``: The verdict of the review.
+        * ``agent``: The name of the agent.
+        * ``session``: The name of the agent's session.
+        """
         _check_candidate(candidate)
         _check_verdict(verdict, candidate)
         if verdict.approved:
@@ -205,6 +225,8 @@ class ToolRegistry:
         """Remove the tools of a session (of ``agent`` alone, if given) and return how many there were.
 
         The session's name must match exactly. Promoted tools stay, and so do the records of demoted ones.
+
+        * ``session``: The name of the agent's session.
         """
         _check_names(session=session)
         if agent is not None:
@@ -212,7 +234,12 @@ class ToolRegistry:
         return await self._change_tools(lambda transaction: transaction.end_session(session, agent))
 
     async def remove(self, id: str, reason: str = "", *, by: str | None = None) -> None:  # noqa: A002 - as everywhere
-        """Remove a tool of any tier. Raises ``ToolRefused`` for an unknown id."""
+        """Remove a tool of any tier. Raises ``ToolRefused`` for an unknown id.
+
+        * ``id``: The id of the tool.
+        * ``reason``: Why, in a sentence.
+        * ``by``: The person who does it.
+        """
         _check_texts(reason=reason)
         _check_people(by=by)
         await self._change_tools(lambda transaction: transaction.remove(id, reason, by))
@@ -220,7 +247,10 @@ class ToolRegistry:
     # ---------------------------------------------------------------- looking
 
     async def get(self, id: str) -> ToolRecord:  # noqa: A002 - as everywhere
-        """Return a tool by its id. Raises ``ToolRefused`` (``unknown``) if there is none."""
+        """Return a tool by its id. Raises ``ToolRefused`` (``unknown``) if there is none.
+
+        * ``id``: The id of the tool.
+        """
         return await self._read_tools(lambda transaction: transaction.find(id))
 
     async def list(
@@ -231,7 +261,13 @@ class ToolRegistry:
         agent: str | None = None,
         status: ToolStatus | None = None,
     ) -> tuple[ToolRecord, ...]:
-        """Return the tools that match all conditions, of any status, in the order in which they were registered."""
+        """Return the tools that match all conditions, of any status, in the order in which they were registered.
+
+        * ``tier``: Only tools of this tier.
+        * ``session``: Only tools of this session.
+        * ``agent``: Only tools of this agent.
+        * ``status``: Only tools of this status.
+        """
         for parameter, value, choices in (("tier", tier, TIERS), ("status", status, STATUSES)):
             if value is not None:
                 check_choice(parameter, value, choices)
@@ -240,7 +276,11 @@ class ToolRegistry:
         return tuple(await self._read_tools(lambda transaction: transaction.view.find(tool_filter)))
 
     async def usable(self, *, agent: str, session: str) -> tuple[ToolRecord, ...]:
-        """Return the tools that may run there: those of the session, those of the agent, and shared ones."""
+        """Return the tools that may run there: those of the session, those of the agent, and shared ones.
+
+        * ``agent``: The name of the agent.
+        * ``session``: The name of the agent's session.
+        """
         _check_names(agent=agent, session=session)
         filters = (
             ToolFilter(tier="session", status="active", agent=agent, session=session),
@@ -267,6 +307,10 @@ class ToolRegistry:
 
         ``candidate`` is the one you are about to run; it is refused unless it is the reviewed one. Raises
         ``LedgerError`` if the ledger does not confirm the tool's state in the tables.
+
+        * ``id``: The id of the tool.
+        * ``agent``: The name of the agent.
+        * ``session``: The name of the agent's session.
         """
         _check_names(agent=agent, session=session)
         record = await self.get(id)
@@ -281,6 +325,9 @@ class ToolRegistry:
 
         The tool is found by its name among those that the call's ``agent`` can use in its ``run_id`` as the session,
         and its arguments have to fit its input schema.
+
+        * ``call``: The call of a tool.
+        * ``arguments``: The arguments of the call, read.
         """
         try:
             record = await self._find_called(call)
@@ -292,7 +339,11 @@ class ToolRegistry:
         return Screened(allowed=fitting.valid, detail=problems or f"{record.id} is approved, digest {record.digest}")
 
     async def screen_result(self, call: ToolCall, result: Any, /) -> Screened:
-        """Return whether the output of a called tool fits its schema; no judge is asked."""
+        """Return whether the output of a called tool fits its schema; no judge is asked.
+
+        * ``call``: The call of a tool.
+        * ``result``: What the tool returned.
+        """
         try:
             record = await self._find_called(call)
         except ToolRefused as error:
@@ -309,6 +360,11 @@ class ToolRegistry:
         that does not fit the schema is dropped, with the reasons in ``verdict``. Raises ``ToolRefused`` before anything
         runs, if ``check`` refuses the tool or the arguments do not fit the input schema; and afterwards, if the tool
         was changed or demoted meanwhile.
+
+        * ``id``: The id of the tool.
+        * ``arguments``: The arguments of the tool.
+        * ``agent``: The name of the agent.
+        * ``session``: The name of the agent's session.
         """
         record = await self.check(id, agent=agent, session=session)
         candidate = record.tool.candidate
@@ -335,6 +391,10 @@ class ToolRegistry:
 
         An ``output`` that does not fit the tool's schema counts as a failure. Raises ``ToolRefused`` if the tool may
         not run, and if ``candidate`` is given and differs from the tool's current one.
+
+        * ``id``: The id of the tool.
+        * ``success``: True if the output was right.
+        * ``duration_ms``: The duration in milliseconds.
         """
         check_flag("success", success)
         if isinstance(duration_ms, bool) or not 0 <= duration_ms < float("inf"):
@@ -364,6 +424,9 @@ class ToolRegistry:
         and you can call this after every use. Raises ``ToolRefused`` if waiting cannot help: the tool is unknown,
         unreviewed or demoted, the tier is not the next one, a cap is full, the name is taken, or ``to="shared"`` comes
         without ``approved_by``. ``approved_by`` is a name that your program has checked.
+
+        * ``id``: The id of the tool.
+        * ``judge``: The panel of reviewers.
         """
         check_choice("to", to, TIERS)
         if approved_by is not None:
@@ -379,6 +442,10 @@ class ToolRegistry:
         """Take a tool out of use at once, in every process. ``review`` can reinstate it.
 
         This works even if a cap is full or a review is under way. A new tool with the same digest is refused.
+
+        * ``id``: The id of the tool.
+        * ``reason``: Why, in a sentence.
+        * ``by``: The person who does it.
         """
         _check_texts(reason=reason)
         _check_names(by=by)
@@ -389,6 +456,9 @@ class ToolRegistry:
         """Replace a tool's candidate. If it differs, the tool loses its tier, its statistics and its review.
 
         ``session`` is the session that the tool belongs to from now on; by default the one that made it.
+
+        * ``id``: The id of the tool.
+        * ``candidate``: The candidate: its source or steps, its schemas and its tests.
         """
         _check_candidate(candidate)
         _check_name(candidate)
@@ -408,6 +478,10 @@ class ToolRegistry:
 
         To reinstate a demoted tool, ``by`` must name the person who does it. Raises ``ToolRefused`` for an unknown
         tool.
+
+        * ``id``: The id of the tool.
+        * ``judge``: The panel of reviewers.
+        * ``session``: The session that the tool belongs to from now on; by default its own.
         """
         _check_people(by=by)
         if session is not None:

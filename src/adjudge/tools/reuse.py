@@ -66,7 +66,10 @@ class ToolHistory:
             raise UsageError("a history's shapes are texts")
 
     def add(self, output: object) -> ToolHistory:
-        """Return the history with one more output; raises ``UsageError`` for one that is not JSON."""
+        """Return the history with one more output; raises ``UsageError`` for one that is not JSON.
+
+        * ``output``: The output, as a JSON value.
+        """
         _check_json(output)
         size, shape = measure(output)
         return ToolHistory(
@@ -82,6 +85,8 @@ class ToolHistory:
         Nothing is unusual before 10 outputs. After that, a size below half the smallest or above twice the largest so
         far is unusual. A new shape is unusual, unless the tool often brings new shapes: more than one in five outputs,
         or more than 64 in all. Raises ``UsageError`` for an output that is not JSON.
+
+        * ``output``: The output, as a JSON value.
         """
         _check_json(output)
         return _lies_outside(self, output)
@@ -92,7 +97,7 @@ class ToolHistory:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
         return read_record(cls, data)
 
 

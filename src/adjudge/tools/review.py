@@ -151,6 +151,8 @@ class EmergentJudge:
         asked once. Approves only if safety, correctness, determinism and boundedness pass and the reply's own
         ``approved`` is not false. A reply that cannot be read rejects, with confidence and all dimensions 0. Raises
         ``UsageError`` for a judge that cannot be asked, and for anything but a ``ToolCandidate``.
+
+        * ``candidate``: The candidate: its source or steps, its schemas and its tests.
         """
         if not isinstance(candidate, ToolCandidate):
             raise UsageError(
@@ -178,7 +180,14 @@ class EmergentJudge:
         history: ToolHistory | None = None,
         strict_properties: bool = False,
     ) -> ReuseVerdict:
-        """Check whether an output of a tool fits its schema; the same as ``adjudge.tools.validate_reuse``."""
+        """Check whether an output of a tool fits its schema; the same as ``adjudge.tools.validate_reuse``.
+
+        * ``tool_id``: The id of the tool.
+        * ``output``: What the tool returned.
+        * ``schema``: The JSON Schema of its output.
+        * ``history``: Its outputs so far, to say whether this one is unusual; ``None`` compares with none.
+        * ``strict_properties``: Refuse members that the schema does not name.
+        """
         return validate_reuse(tool_id, output, schema, history=history, strict_properties=strict_properties)
 
     async def review_promotion(self, tool: EmergentTool) -> PromotionVerdict:
@@ -187,6 +196,8 @@ class EmergentJudge:
         Both have to approve, each with a confidence above 0; the verdict has the lower confidence. Rejects without
         asking: a tool that was never used, one whose current digest has no creation verdict, and one whose latest
         verdict does not approve. Raises ``UsageError`` for a judge that cannot be asked.
+
+        * ``tool``: The tool, with its uses so far.
         """
         if not isinstance(tool, EmergentTool):
             raise UsageError(f"a promotion is reviewed of an EmergentTool, got {type(tool).__name__}", argument="tool")

@@ -82,7 +82,7 @@ class ToolTest:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
         return read_record(cls, data)
 
 
@@ -143,7 +143,7 @@ class ToolCandidate:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
         return read_record(cls, data)
 
 
@@ -193,7 +193,12 @@ class ToolUsage:
     def add(
         self, *, success: bool, duration_ms: float, at: datetime | None = None, output: object = MISSING
     ) -> ToolUsage:
-        """Return the usage with one more use. ``output``, where given, joins the history: give it when it was valid."""
+        """Return the usage with one more use. ``output``, where given, joins the history: give it when it was valid.
+
+        * ``success``: True if the output was right.
+        * ``duration_ms``: The duration in milliseconds.
+        * ``at``: The time of the use; by default now.
+        """
         return ToolUsage(
             uses=self.uses + 1,
             successes=self.successes + (1 if success else 0),
@@ -209,7 +214,7 @@ class ToolUsage:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
         return read_record(cls, data)
 
 
@@ -270,7 +275,7 @@ class EmergentTool:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
         return read_record(cls, data)
 
 

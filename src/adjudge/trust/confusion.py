@@ -69,6 +69,9 @@ class Confusion:
         """The table without the items that have a category, on either side or on one.
 
         The category stays in the table while the other side uses it.
+
+        * ``category``: The category.
+        * ``side``: Where an item has it: in the ``truth``, with the ``judge``, or in ``both``, which is either.
         """
         at = find_place(self.categories, category)
 

@@ -55,7 +55,10 @@ class ShareTest:
         return sum(self.wealths) + _keep_back(self.labels)
 
     def add(self, *, is_bad: bool) -> ShareTest:
-        """Return the test after one more label."""
+        """Return the test after one more label.
+
+        * ``is_bad``: True if people found the case bad.
+        """
         kept, labels = _keep_back(self.labels + 1), self.labels + 1
         handed_out = (_keep_back(self.labels) - kept) / len(STAKES)
         gain = (is_bad - self.promise) / self.promise
@@ -74,7 +77,10 @@ class ShareTest:
         )
 
     def is_broken(self, confidence: float) -> bool:
-        """Return whether the labels show, with this confidence, that the promise is broken, or showed it before."""
+        """Return whether the labels show, with this confidence, that the promise is broken, or showed it before.
+
+        * ``confidence``: The confidence, such as 0.95.
+        """
         return self.peak * (1 - confidence) >= 1
 
 

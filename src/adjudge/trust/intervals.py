@@ -53,7 +53,10 @@ class Share:
     """Of how many."""
 
     def add(self, part: float) -> Share:
-        """Return the share with one more: a whole one, none, or a part of one."""
+        """Return the share with one more: a whole one, none, or a part of one.
+
+        * ``part``: The part, in 0 to 1.
+        """
         return Share(count=self.count + part, of=self.of + 1)
 
     @property

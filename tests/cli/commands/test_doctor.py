@@ -51,6 +51,17 @@ def test_a_judge_that_works(line: Line):
     assert f"  {provider.spec}: 4 of 4 replies readable, 2 of 4 verdicts as expected" in ran.out
 
 
+def test_a_wrong_verdict_is_a_warning_and_no_failed_check(line: Line):
+    """The exit status is about who can be asked and read: the help says so, and the warning what to do."""
+    with serve() as provider:
+        shown, written = line("doctor", "--judge", provider.spec), line("doctor", "--judge", provider.spec, "--json")
+
+    assert (shown.status, written.status) == (0, 0)
+    assert "    warning: 2 of 4 verdicts are wrong; take a larger model\n" in shown.out
+    assert written.document["judges"][0]["seats"][0]["warnings"] == ["2 of 4 verdicts are wrong; take a larger model"]
+    assert "Wrong verdicts of a model, and" in " ".join(line("doctor", "--help").out.split())
+
+
 def test_hosts_of_rubrics_are_listed(line: Line):
     """A rubric can name a model, so a configuration can contact that model's host as well."""
     configure('[judges.a]\nseats = ["http://one.example:81/v1#m"]\n[rubrics]\nr = "r.yaml"\n')

@@ -72,6 +72,20 @@ def test_what_nobody_answered_is_said_with_how_to_ask_again(line: Line):
     assert "judge them again" not in again.err
 
 
+@pytest.mark.parametrize("counts_tokens", [True, False])
+def test_a_cost_that_is_not_known_is_said_once(line: Line, counts_tokens: bool):
+    """By the run and by each of its reports, of a model without a price."""
+    with serve() as provider:
+        if not counts_tokens:
+            provider.usage = lambda _prompt, _reply: {}
+        ran = line("run", "data.jsonl", "--criteria", "Is good.", "--judge", provider.spec, "--out", "R")
+    shown, comment = line("report", "R"), line("report", "R", "--markdown", "-")
+    line("report", "R", "--html", "R.html")
+
+    texts = [ran.out + ran.err, shown.out + shown.err, comment.out, Path("R.html").read_text(encoding="utf-8")]
+    assert [text.count("unknown") for text in texts] == [1, 1, 1, 1]
+
+
 def test_of_a_model_that_cannot_copy_the_token_the_first_result_says_what_to_do(line: Line):
     """Then nobody has to ask the doctor; of prose, which no option makes readable, the doctor is named."""
     with serve(mode="tokenless") as provider:
@@ -105,6 +119,25 @@ def test_whatever_a_judge_broke_by_is_asked_again_with_one_word(line: Line):
 
     assert line(*asked, "--resume", "--retry", "broken").status == 0
     assert open_run("R").counts == {"passed": 3, "failed": 0, "undecided": 0}
+
+
+def test_what_is_undecided_again_after_a_retry_is_said(line: Line):
+    """Else nobody knows whether a further try is about the same judgements; of a first run there is nothing to say."""
+    asked = ("run", "data.jsonl", "--criteria", "Is good.", "--judge", "python:tired:judge", "--out", "R")
+    Path("tired.py").write_text(
+        "import os\n"
+        "def judge(content):\n"
+        "    if content == 'good' and os.path.exists('mended'):\n"
+        "        return 1.0\n"
+        "    raise OSError('no route')\n",
+        encoding="utf-8",
+    )
+    assert "undecided again" not in line(*asked).err
+    Path("mended").touch()
+
+    again = line(*asked, "--resume", "--retry", "error").err
+    assert "2 of the 3 that were judged again are undecided again; adjudge report R CASE shows " in again
+    assert "undecided again" not in line(*asked, "--resume").err
 
 
 def test_without_a_folder_it_is_named_by_the_time(line: Line):

@@ -69,7 +69,7 @@ class SeatDiagnosis:
     models: tuple[str, ...] = ()
     """The models that the replies report, each once."""
     warnings: tuple[str, ...] = ()
-    """Sentences about replies of another model than was asked for."""
+    """Sentences about wrong verdicts, replies of another model than was asked for, and the model's end."""
     retirement: Retirement | None = None
     """The end of the model, if its provider says so."""
     misused: bool = False
@@ -178,11 +178,12 @@ def _count_results(seat: SeatDiagnosis, results: list[JudgeResult]) -> SeatDiagn
     # A judge in code is written for the criteria of its own rubric, and the planted one is not among them.
     expected_gap = "missing_criterion" if seat.in_code else None
     for_other_criteria = reasons.count(expected_gap) if expected_gap else 0
-    right = sum(
+    verdicts = [
         result.passed is good
         for result, (_, good) in zip(results, _CONTENTS, strict=True)
         if result.outcome != "undecided"
-    )
+    ]
+    wrong = [] if seat.in_code else _list_wrong(verdicts.count(False), len(results))
     unexpected = [result for result in results if result.undecided_because not in (None, expected_gap)]
     trouble = next((f"{result.undecided_because}: {result.detail}" for result in unexpected), "")
     return replace(
@@ -192,13 +193,20 @@ def _count_results(seat: SeatDiagnosis, results: list[JudgeResult]) -> SeatDiagn
         readable=for_other_criteria + sum(reason not in (*_SILENT, *_UNREAD) for reason in reasons),
         text_after=sum(result.text_after for result in results),
         own_criteria=for_other_criteria,
-        expected=right,
+        expected=verdicts.count(True),
         models=tuple(dict.fromkeys(result.model for result in results if result.model)),
         warnings=tuple(
-            dict.fromkeys([*seat.warnings, *(note for result in results for note in describe_models(result))])
+            dict.fromkeys([*seat.warnings, *(note for result in results for note in describe_models(result)), *wrong])
         ),
         trouble=trouble,
     )
+
+
+def _list_wrong(wrong: int, questions: int) -> list[str]:
+    """List the warning of a model that judges badly: a fault of the model, and none of what is written or reached."""
+    if not wrong:
+        return []
+    return [f"{wrong} of {questions} verdicts {'is' if wrong == 1 else 'are'} wrong; take a larger model"]
 
 
 def _advise(seat: SeatDiagnosis, bare: SeatDiagnosis) -> SeatDiagnosis:
@@ -301,9 +309,9 @@ def doctor(
 
     $ adjudge doctor
 
-    Every judge is asked four questions whose answers are known. A judge that another model answers than was asked for
-    is a warning. Exit status: 0 all is well, 1 replies cannot be read, 2 a judge is written wrong or has no key, 3 a
-    judge cannot be reached.
+    Every judge is asked four questions whose answers are known. The exit status is about whether each can be asked and
+    its replies read: 0 all can, 1 replies cannot be read, 2 a judge is written wrong or has no key, 3 a judge cannot be
+    reached. Wrong verdicts of a model, and a model that another one answers for, are warnings, which do not change it.
     """
     configuration = read_config(config)
     Panel(timeout=timeout).check()

@@ -32,6 +32,7 @@ from adjudge.config.ledger import CommandRecorder, open_recorder
 from adjudge.content import content_text
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_whole_number
+from adjudge.judges.remedies import list_code_judges
 from adjudge.models.open import asks_nobody
 from adjudge.question.question import Question
 from adjudge.result import JudgeResult
@@ -64,7 +65,8 @@ class Session:
             await self.recorder.aclose()
         (write_results if self.as_json else print_results)(done, single=self.inputs.single)
         self._note_case_terms(done)
-        complain_about(done, single=self.inputs.single, shown=not self.as_json)
+        code_judges = list_code_judges(self.choice.judge)
+        complain_about(done, single=self.inputs.single, shown=not self.as_json, code_judges=code_judges)
         complain_once(self.recorder.troubles)
         # What was to be on record and is not must not end like what is.
         return find_status([result for _, result in done]) or (3 if self.recorder.troubles else 0)

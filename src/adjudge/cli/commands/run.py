@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ from adjudge.cli.output import (
     watch,
     write_json,
 )
-from adjudge.cli.results import describe_case_terms
+from adjudge.cli.results import describe_case_terms, list_seats
 from adjudge.config.file import read_config
 from adjudge.config.judges import Choice, choose
 from adjudge.config.layers import explain_uncached
@@ -42,7 +42,6 @@ from adjudge.dataset.dataset import Dataset
 from adjudge.dataset.formats import FORMATS, count_rows
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share
-from adjudge.formats.display import names_token_remedy
 from adjudge.formats.numbers import (
     count_digits,
     format_amounts,
@@ -54,9 +53,11 @@ from adjudge.formats.numbers import (
 )
 from adjudge.formats.text import clean, show
 from adjudge.judges.pair_summary import PairSummary
+from adjudge.judges.remedies import list_code_judges, may_doctor_help
+from adjudge.result import JudgeChainResult
 from adjudge.rubric.rubric import Rubric
 from adjudge.runs.estimate.kept_estimate import find_estimate
-from adjudge.runs.folder import MANIFEST_FILE, Run
+from adjudge.runs.folder import MANIFEST_FILE, Run, open_run
 from adjudge.runs.item import RunItem
 from adjudge.runs.launch import Running
 from adjudge.runs.options import Progress
@@ -155,6 +156,7 @@ def run_data(
         dataset=dataset,
         request=request,
         suite=fields.kind,
+        retry=expand_retry(options.retry),
     )
     return session.run()
 
@@ -205,11 +207,11 @@ def open_suite(
         judged, unjudged = judged + brings, unjudged + (not brings)
     report_skipped(suite)
     if not judged:
-        return open_from_options(data, fields, check_ids=False)
-    suite.size = judged
-    if unjudged:
+        suite = open_from_options(data, fields, check_ids=False)
+    elif unjudged:
         of = f"{unjudged:,} of {judged + unjudged:,} cases"
         note(f"{of} are not judged, because nothing of theirs is applied; --criteria judges them")
+    suite.size, suite.has_listed = judged or suite.size, True
     return suite
 
 
@@ -308,6 +310,8 @@ class RunSession:
     """The request by which its judge is measured."""
     suite: str | None = None
     """The tool whose suite it is, of which it was said before the run what is not applied."""
+    retry: tuple[str, ...] = ()
+    """The reasons for which undecided judgements are made again."""
 
     def _note_end(self, done: Run | None) -> None:
         """Say what models retire, and what was not applied: also where it ends with an error, it may be why."""
@@ -330,6 +334,7 @@ class RunSession:
         Raises ``UsageError`` for a data set without a case.
         """
         interrupted, done = asyncio.Event(), None
+        before = _find_undecided(self.folder, self.retry)
         try:
             with watch(self._describe), catching_interrupts(self.running.wind_down, interrupted):
                 done = await self._finish(interrupted)
@@ -358,7 +363,8 @@ class RunSession:
             write_json(done.to_dict() | {"folder": str(done.folder)} | more)
         else:
             print_labels(measured)
-            print_summary(done)
+            print_summary(done, list_code_judges(self.judge))
+            _note_undecided_again(done, before)
             print_short(measured)
         status = find_status(done.counts, self.fail_under)
         if status != DONE:
@@ -388,6 +394,24 @@ class RunSession:
         note_batches_left(self.running.progress, self.folder)
         note(f"{kept} kept in {self.folder}; to resume, repeat the command with:")
         note(f"  --out {quote(str(self.folder))} --resume")
+
+
+def _find_undecided(folder: Path, reasons: Collection[str]) -> frozenset[tuple[int, int]]:
+    """Find the judgements of a run that is there which are undecided for one of some reasons: case and sample."""
+    if not reasons or not (folder / MANIFEST_FILE).exists():
+        return frozenset()
+    undecided = open_run(folder).items("undecided")
+    return frozenset((item.place, item.sample) for item in undecided if item.result.undecided_because in reasons)
+
+
+def _note_undecided_again(done: Run, before: Collection[tuple[int, int]]) -> None:
+    """Say how many of the judgements that were made again came to nothing again."""
+    again = sum((item.place, item.sample) in before for item in done.items("undecided")) if before else 0
+    if again:
+        note(
+            f"{again:,} of the {len(before):,} that were judged again {'is' if again == 1 else 'are'} undecided again; "
+            f"adjudge report {quote(str(done.folder))} CASE shows what was replied about one of them"
+        )
 
 
 def _note_retirements(done: Run) -> None:
@@ -434,8 +458,11 @@ def _explain_status(counts: Any, fail_under: float | None) -> str:
     return f"{share}, {undecided:,} are undecided, and {needed}: whether it was reached cannot be said"
 
 
-def print_summary(done: Run) -> None:
-    """Print the totals of a run: outcomes, reasons, score, labels, tokens and cost, and the next command."""
+def print_summary(done: Run, code_judges: Collection[str]) -> None:
+    """Print the totals of a run: outcomes, reasons, score, labels, tokens and cost, and the next command.
+
+    ``code_judges`` names the judges in code, which the doctor cannot help.
+    """
     from adjudge.report.format import format_paid_again
     from adjudge.report.report import read_description
     from adjudge.templates.figures import format_count
@@ -465,7 +492,7 @@ def print_summary(done: Run) -> None:
     _add_estimate(table, done)
     show_drawing(table)
     note(f"kept in {done.folder}; see it with: adjudge report {quote(str(done.folder))}")
-    _note_what_is_missing(done)
+    _note_what_is_missing(done, code_judges)
 
 
 def _add_estimate(table: Any, done: Run) -> None:
@@ -503,7 +530,7 @@ def _format_share(share: Share) -> str:
     return f"{format_points(share.rate)} % ({format_range(*share.interval).removesuffix(' %')})"
 
 
-def _note_what_is_missing(done: Run) -> None:
+def _note_what_is_missing(done: Run, code_judges: Collection[str]) -> None:
     """Write to standard error what a reader of the figures has to know: budget, undecided cases, skipped rows."""
     if brought := done.manifest.get("own"):
         for sentence in describe_case_terms(brought, read_terms(done.manifest).needed):
@@ -514,10 +541,15 @@ def _note_what_is_missing(done: Run) -> None:
     if cut_off:
         note(f"{cut_off:,} were cut off by the budget; judge them with --out, --resume and a higher --budget")
     firsts = _find_first_of_each(done)
-    for sentence in _list_remedies(done.summary["undecided_because"], firsts, quote(str(done.folder))):
+    unread = firsts.get("unparseable")
+    ask_doctor = unread is not None and may_doctor_help(unread.result, code_judges)
+    for sentence in _list_remedies(done.summary["undecided_because"], quote(str(done.folder)), ask_doctor=ask_doctor):
         note(sentence)
     for name, item in firsts.items():
-        reason = clean(item.result.explain(), keep_lines=False).removeprefix(f"undecided: {name}; ")[:400]
+        result = item.result
+        # A chain's own detail says only how each of its seats ended, and theirs what to do about it.
+        text = list_seats(result) if isinstance(result, JudgeChainResult) else result.explain()
+        reason = clean(text, keep_lines=False).removeprefix(f"undecided: {name}; ")[:400]
         note(f"the first {name}, of case {show(item.case.id)}: {reason}")
     skipped = done.manifest["dataset"].get("skipped")
     if skipped:
@@ -537,15 +569,14 @@ def _find_first_of_each(done: Run) -> dict[str, RunItem]:
     return {name: firsts[name] for name in wanted if name in firsts}
 
 
-def _list_remedies(reasons: Any, firsts: Mapping[str, RunItem], folder: str) -> Iterator[str]:
+def _list_remedies(reasons: Mapping[str, int], folder: str, *, ask_doctor: bool) -> Iterator[str]:
     """Yield sentences on what may help.
 
-    ``reasons`` has the number of undecided judgements of each reason, and ``firsts`` the first of each, which is shown
-    below: where that one says what to do about its replies, nobody has to ask.
+    ``reasons`` has the number of undecided judgements of each reason. ``ask_doctor`` is false where the first that is
+    unparseable, which is shown below, is nothing that the doctor could say more about.
     """
-    first = firsts.get("unparseable")
-    if (unread := reasons.get("unparseable")) and not (first and names_token_remedy(first.result)):
-        yield f"{unread:,} unparseable; adjudge doctor --judge says why, and whether --no-token helps"
+    if ask_doctor:
+        yield f"{reasons['unparseable']:,} unparseable; adjudge doctor --judge says why, and whether --no-token helps"
     broken = [name for name in _BREAKS if reasons.get(name)]
     if broken:
         number = sum(reasons[name] for name in broken)

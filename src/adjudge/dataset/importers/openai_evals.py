@@ -64,6 +64,7 @@ def import_openai_evals(
         path=None if name == "-" else name,
         unit="item",
         on_bad_row=on_bad_row,
+        is_suite=True,
         once=once,
     )
 

@@ -154,6 +154,7 @@ def import_promptfoo(
         path=name,
         unit="test",
         on_bad_row=on_bad_row,
+        is_suite=True,
     )
 
 

@@ -271,6 +271,11 @@ class Approvals:
 
         Raises ``UsageError`` at once for a request that could never be decided, and ``LedgerError`` when the store
         fails.
+
+        * ``about``: The result, or the decision.
+        * ``message``: What people are told, in a sentence.
+        * ``execution``: Your name for what it belongs to; ``Ledger.query(execution=...)`` finds it.
+        * ``metadata``: Facts about the request, such as ``agent`` and ``customer``.
         """
         terms = Terms(
             approvers=approvers,
@@ -296,7 +301,10 @@ class Approvals:
         return approval.id
 
     def check_request(self, *, has_content: bool = False, **terms: Any) -> None:
-        """Raise ``UsageError`` for arguments that ``request`` would refuse for any content."""
+        """Raise ``UsageError`` for arguments that ``request`` would refuse for any content.
+
+        * ``has_content``: True if ``request`` will be given the content.
+        """
         names = ("approvers", "required", "expires_in", "on_expiry", "first", "execution", "metadata")
         for name in terms:
             if name not in names:
@@ -335,6 +343,10 @@ class Approvals:
         The caller has to know who ``by`` is: it is not checked here. Raises ``DecisionRefused`` (a ``UsageError``),
         and records the attempt, if that person is not one of the approvers, has decided before, or is too late, or if
         the request is ``incomplete`` or ``changed``.
+
+        * ``id``: The id of the request.
+        * ``approved``: True approves, false denies.
+        * ``reason``: The person's reason.
         """
         name = read_name(by, "by")
         check_flag("approved", approved)
@@ -366,6 +378,9 @@ class Approvals:
 
         Both the vote and its withdrawal stay in the ledger. Raises ``DecisionRefused`` (``final``) for a vote that
         counts already, or that nobody gave.
+
+        * ``id``: The id of the request.
+        * ``by``: The name of the approver who voted.
         """
         name = read_name(by, "by")
         await self._load_approval(id)
@@ -375,6 +390,10 @@ class Approvals:
         """Record what an approver says without deciding; ``history`` returns it.
 
         Raises ``DecisionRefused`` (``unauthorised``) for somebody who is none of the approvers.
+
+        * ``id``: The id of the request.
+        * ``by``: The name of the approver.
+        * ``text``: What they say.
         """
         name = read_name(by, "by")
         check_text_length("text", text, LONGEST_REASON)
@@ -402,6 +421,8 @@ class Approvals:
 
         Raises ``LedgerError`` if the ledger does not confirm the decision, because the tables beside it prove nothing.
         A store that fails is asked three more times.
+
+        * ``id``: The id of the request.
         """
         pause, failures = _FIRST_PAUSE, 0
         while True:
@@ -440,6 +461,8 @@ class Approvals:
 
         This method and those below that take ``str | Approval`` read no request again that you have read already.
         Raises ``UsageError`` for an unknown id.
+
+        * ``id``: The id of the request, or the request as it was read.
         """
         approval = await self._load_approval(id)
         now = await self._find_time(approval)
@@ -452,6 +475,8 @@ class Approvals:
         """Return the id that equals, begins or ends with a text of at least 4 characters.
 
         Ids begin with the time, so their ends differ sooner. Raises ``UsageError`` if none matches, or more than one.
+
+        * ``part``: The beginning, the end or all of an id.
         """
         check_text_length("an approval's id", part, 1_000)
         if len(part) < _SHORTEST_PART:
@@ -467,7 +492,10 @@ class Approvals:
         return ids[0]
 
     async def is_open(self, id: str) -> bool:  # noqa: A002 - as in decide
-        """Return whether a request still waits for a person. Raises ``UsageError`` for an unknown id."""
+        """Return whether a request still waits for a person. Raises ``UsageError`` for an unknown id.
+
+        * ``id``: The id of the request, or the request as it was read.
+        """
         return (await self.get(id)).status == "open"
 
     async def list(
@@ -476,6 +504,9 @@ class Approvals:
         """List requests in the order in which they were made, by status (``None``: all) and approver.
 
         ``audits`` lists audits in their place, for whose answers nothing waits.
+
+        * ``status``: Only requests of this status; ``None`` is all.
+        * ``approver``: Only requests that ask this approver; ``None`` is all.
         """
         if status is not None:
             check_choice("status", status, STATUSES)
@@ -504,6 +535,9 @@ class Approvals:
         finds all, those of no gate included. ``title`` is a part of the title, ``agent`` and ``customer`` are what the
         metadata say. ``words`` is what a person would type into the search of the queue, such as ``refund
         customer:C-20931``. ``audits`` finds audits in their place.
+
+        * ``status``: Only requests of this status; ``None`` is all.
+        * ``approver``: Only requests that ask this approver; ``None`` is all.
         """
         filters = _read_filters(title=title, agent=agent, customer=customer, gate=gate, words=words)
         if status is not None:
@@ -542,6 +576,8 @@ class Approvals:
 
         Requests whose time is over are left out, closed or not. ``after`` gives those with later ids alone; ``title``,
         ``agent``, ``customer`` and ``words`` as in ``find_requests``. Raises ``UsageError`` for what no store can hold.
+
+        * ``gate``: Only requests of the gate of this name; ``None`` is all.
         """
         check_text_length("after", after, 1_000)
         filters = _read_filters(title=title, agent=agent, customer=customer, gate=gate, words=words)
@@ -563,6 +599,14 @@ class Approvals:
 
         As ``list_queue`` in all else, and several times as fast: it tells nothing but the order. Call ``close_due``
         before.
+
+        * ``reader``: Who looks at the queue, and what they may see.
+        * ``order``: The order of the ids, such as ``expiry``: those that expire next come first.
+        * ``after``: Only requests with later ids.
+        * ``agent``: Only requests whose metadata name this agent.
+        * ``customer``: Only requests whose metadata name this customer.
+        * ``gate``: Only requests of the gate of this name; ``None`` is all.
+        * ``words``: Only requests that match these words of a search.
         """
         check_text_length("after", after, 1_000)
         filters = _read_filters(agent=agent, customer=customer, gate=gate, words=words)
@@ -573,25 +617,40 @@ class Approvals:
         """Count the open requests that somebody sees, and return when the first of them expires.
 
         Call ``close_due`` before.
+
+        * ``reader``: Who looks at the queue, and what they may see.
         """
         number, first = await self._look_up(partial(count_queue, reader=reader, now=self._time())) or (0, None)
         return number, None if first is None else datetime.fromisoformat(first)
 
     async def list_choices(self, reader: QueueReader, *, most: int = 100) -> QueueChoices:
-        """Return the gates and agents of the open requests that somebody sees, at most so many of each."""
+        """Return the gates and agents of the open requests that somebody sees, at most so many of each.
+
+        * ``reader``: Who looks at the queue, and what they may see.
+        * ``most``: The most gates, and the most agents.
+        """
         work = partial(list_choices, reader=reader, now=self._time(), most=most)
         return await self._look_up(work) or QueueChoices()
 
     async def summarise(self, ids: Sequence[str]) -> tuple[RequestSummary, ...]:
-        """Return what a list shows of these requests, in this order; unknown ones are left out."""
+        """Return what a list shows of these requests, in this order; unknown ones are left out.
+
+        * ``ids``: The ids of the requests.
+        """
         return tuple(await self._look_up(partial(load_summaries, ids=_keep_storable(ids))) or ()) if ids else ()
 
     async def load_several(self, ids: Sequence[str]) -> tuple[Approval, ...]:
-        """Return these requests as they are stored, in this order; unknown ones are left out."""
+        """Return these requests as they are stored, in this order; unknown ones are left out.
+
+        * ``ids``: The ids of the requests.
+        """
         return tuple(await self._look_up(partial(load_several, ids=_keep_storable(ids))) or ())
 
     async def list_undoable(self, by: str) -> tuple[str, ...]:
-        """Return the ids of the requests with a vote of somebody who can still take it back."""
+        """Return the ids of the requests with a vote of somebody who can still take it back.
+
+        * ``by``: The name of the approver.
+        """
         name = read_name(by, "by")
         await self._notice_time()
         work = partial(find_undoable, by=name, now=self._time())
@@ -612,6 +671,8 @@ class Approvals:
         ``approved`` finds the votes that said so alone, ``since`` those from a time on, and ``gates`` those about
         requests of these gates. ``skip`` leaves out the first of them, and at most ``most`` follow. ``summarise`` has
         what a list shows of them.
+
+        * ``by``: The name of the approver.
         """
         name = read_name(by, "by")
         await self._notice_time()
@@ -626,6 +687,8 @@ class Approvals:
 
         They are those of the latest 1,000 votes about requests that ``by`` was asked about too, and none about this
         request.
+
+        * ``id``: The id of the request, or the request as it was read.
         """
         approval = await self._load_approval(id)
         work = partial(find_reasons, by=read_name(by, "by"), gate=approval.gate, apart_from=approval.id)
@@ -635,20 +698,29 @@ class Approvals:
         """Count the open requests that an approver can still decide, without reading them in full.
 
         ``gates`` counts those of these gates only; ``None`` counts all, those of no gate included.
+
+        * ``approver``: The name of the approver.
         """
         name = read_name(approver, "approver")
         await self._notice_time()
         return await self._look_up(partial(count_open, approver=name, gates=gates, now=self._time())) or 0
 
     async def count_open_by_gate(self, approver: str, *, gates: Collection[str] | None = None) -> dict[str | None, int]:
-        """Count as ``count_open`` does, by the names of the gates that have any; ``None`` is those of no gate."""
+        """Count as ``count_open`` does, by the names of the gates that have any; ``None`` is those of no gate.
+
+        * ``approver``: The name of the approver.
+        * ``gates``: Only requests of these gates; ``None`` is all, those of no gate included.
+        """
         name = read_name(approver, "approver")
         await self._notice_time()
         work = partial(count_open_by_gate, approver=name, gates=gates, now=self._time())
         return await self._look_up(work) or {}
 
     async def history(self, id: str | Approval) -> tuple[Entry, ...]:  # noqa: A002 - as in decide
-        """Return the ledger's entries about a request, in order, including refused decisions."""
+        """Return the ledger's entries about a request, in order, including refused decisions.
+
+        * ``id``: The id of the request, or the request as it was read.
+        """
         approval = await self._load_approval(id)
         entries = self.ledger.query(subject=approval.subject)
         return tuple([entry async for entry in entries if (entry.payload or {}).get("approval") == approval.id])
@@ -657,6 +729,8 @@ class Approvals:
         """Find what is cut off, missing or changed in a request, so that it cannot be approved as it is shown.
 
         ``decide(..., require_complete=True)`` refuses to approve it then. A denial always works.
+
+        * ``id``: The id of the request, or the request as it was read.
         """
         approval = await self._load_approval(id)
         judged_with = await self._look_up(partial(load_judged_with, ident=approval.id))
@@ -667,6 +741,8 @@ class Approvals:
 
         It is of the same gate and, where they say so in their metadata, of the same tool, HTTP method and path. One
         that the ledger does not confirm is passed over.
+
+        * ``id``: The id of the request, or the request as it was read.
         """
         approval = await self._load_approval(id)
         if approval.gate is None:
@@ -688,6 +764,8 @@ class Approvals:
         """Compute how one reviewer decided, from the ledger; votes ``since`` a time, or all.
 
         Show it to that reviewer only.
+
+        * ``by``: The name of the reviewer.
         """
         counter = FigureCounter(by=read_name(by, "by"), since=since)
         with suppress(UsageError):  # there is no ledger yet
@@ -702,6 +780,8 @@ class Approvals:
 
         There is none if no gate made the request, or if its texts are forgotten.
         Raises ``UsageError`` for an unknown request, and ``LedgerError`` when the ledger does not confirm the decision.
+
+        * ``id``: The id of the request, or the request as it was read.
         """
         approval = await self.get(id)
         row = await self._look_up(partial(load_pending, ident=approval.id))
@@ -718,7 +798,10 @@ class Approvals:
         return replace(stored, answered_for=(now - closed_at).total_seconds())
 
     async def find_pending(self, key: str) -> str | None:
-        """Find the id of the request whose pending decision has this digest of an idempotency key in its ``basis``."""
+        """Find the id of the request whose pending decision has this digest of an idempotency key in its ``basis``.
+
+        * ``key``: The digest of the idempotency key.
+        """
         check_text_length("an idempotency key's digest", key, 1_000)
         with suppress(UsageError):  # there is no ledger yet, so nothing waits
             return await self._look_up(partial(find_by_key, key=key))
@@ -731,6 +814,9 @@ class Approvals:
 
         ``open`` means that people still have to decide, ``approved`` that the decision can be resumed. Raises
         ``LedgerError`` for a stored decision that the ledger does not confirm.
+
+        * ``gate``: Only requests of the gate of this name; ``None`` is all.
+        * ``status``: The status of the requests.
         """
         if status is not None:
             check_choice("status", status, STATUSES)
@@ -747,6 +833,8 @@ class Approvals:
         nothing is recorded and ``None`` is returned. Any other can be used again, after a crash for instance. A gate
         calls this; ``ledger`` holds the entry. Raises ``UsageError`` for a decision that no approval allowed, and
         ``LedgerError`` when the store fails or does not confirm the approval.
+
+        * ``decision``: The decision that the approval allowed.
         """
         if not decision.allowed or decision.approval_id is None:
             raise UsageError(f"only a decision that an approval allowed uses it; this one is {decision.explain()}")
@@ -758,6 +846,8 @@ class Approvals:
         """Delete the message, the content and the judges' words of a closed request from its tables.
 
         The ledger's entries stay. ``Ledger.erase`` erases the payload of one.
+
+        * ``id``: The id of the request.
         """
         if (await self.get(id)).status == "open":
             raise UsageError(f"approval {id} is open, and people have to read it; decide it first")
@@ -792,6 +882,8 @@ class Approvals:
         """Write ``labels`` to a new file of JSON lines, and return how many there are.
 
         ``open_dataset`` reads those that have their content. Raises ``UsageError`` when the file exists.
+
+        * ``path``: The file to write.
         """
         rows = [row async for row in self.labels()]
         return await asyncio.to_thread(write_rows, rows, path)
@@ -902,12 +994,19 @@ class Approvals:
         )
 
     def announce_monitor(self, monitor: Monitor, /) -> None:
-        """Notify the webhook, if there is one, of what the audits of a gate show now."""
+        """Notify the webhook, if there is one, of what the audits of a gate show now.
+
+        * ``monitor``: What the audits show.
+        """
         if self._courier is not None:
             self._courier.send_monitor(monitor)
 
     def announce_unchecked_call(self, run_id: str, call_id: str, /) -> None:
-        """Notify the webhook, if there is one, that a call was made which nobody had checked as it was made."""
+        """Notify the webhook, if there is one, that a call was made which nobody had checked as it was made.
+
+        * ``run_id``: The id of the agent's run.
+        * ``call_id``: The id of the call in it.
+        """
         if self._courier is not None:
             self._courier.send_call(run_id, call_id)
 

@@ -57,7 +57,10 @@ class QueuedRequest:
     """The people who have voted, whether their votes count already or not."""
 
     def waits_for(self, name: str | None) -> bool:
-        """Return whether somebody is one of the approvers and has not decided."""
+        """Return whether somebody is one of the approvers and has not decided.
+
+        * ``name``: The name of the approver; ``None`` is nobody.
+        """
         return name in self.approvers and name not in self.voters
 
 

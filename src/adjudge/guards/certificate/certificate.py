@@ -75,7 +75,10 @@ class CertifiedJudge:
         return write_record(self)
 
     def find_difference(self, other: JudgeIdentity) -> str | None:
-        """Name what another judge has that this one had not; ``None`` where it is the same."""
+        """Name what another judge has that this one had not; ``None`` where it is the same.
+
+        * ``other``: The identity of the judge that answers now.
+        """
         pairs = {"judge": other.judge, "rubric": other.rubric, "prompt": other.prompt}
         changed = [name for name, digest in pairs.items() if getattr(self, name) != digest]
         # Without a rule that was measured too, more reaches the judge than was put to it then.
@@ -281,7 +284,7 @@ class Certificate:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
         is_mapping = isinstance(data, Mapping)  # read_record refuses anything else
         members = {name: value for name, value in data.items() if name != "digest"} if is_mapping else data
         certificate = read_record(cls, members)

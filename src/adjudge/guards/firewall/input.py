@@ -173,6 +173,8 @@ class InputFirewall(ReadOnly):
         They pass if the judges pass them, or a chain's ``fail_open`` does, and no judge contradicted itself. Arguments
         that are not JSON values, contain themselves or are too large are rejected without asking. Empty arguments pass
         without asking. Raises ``UsageError`` for anything but a mapping.
+
+        * ``arguments``: The arguments by their names, as JSON values.
         """
         return await self._check(arguments, tool=self.tool_name or "unknown")
 
@@ -189,7 +191,11 @@ class InputFirewall(ReadOnly):
         return make_guard(self, trusted)
 
     async def screen_call(self, call: ToolCall, arguments: Mapping[str, Any], /) -> Screened:
-        """Check the arguments of an agent's call, as a ``ToolGuard`` does with a firewall in a gate's place."""
+        """Check the arguments of an agent's call, as a ``ToolGuard`` does with a firewall in a gate's place.
+
+        * ``call``: The call of a tool.
+        * ``arguments``: The arguments of the call, read.
+        """
         verdict = await self._check(arguments, tool=self.tool_name or call.tool)
         return make_screened(verdict.chain_result, allowed=verdict.passed, detail=verdict.detail)
 

@@ -104,7 +104,7 @@ class FirewallVerdict:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
         verdict = read_record(cls, data)
         if data.get("passed") is not verdict.passed:
             raise UsageError("this is not a dictionary that FirewallVerdict.to_dict wrote: passed contradicts rejected")
@@ -161,7 +161,7 @@ class InputVerdict:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back what ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
         return read_record(cls, data)
 
 

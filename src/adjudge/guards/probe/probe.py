@@ -167,7 +167,10 @@ class ProbeThresholds:
         return min(self.none, self.low)
 
     def find_drift(self, similarity: float) -> Drift:
-        """Return the level of drift of a similarity."""
+        """Return the level of drift of a similarity.
+
+        * ``similarity``: The similarity to the baseline, in 0 to 1.
+        """
         if reaches(similarity, self.none):
             return "none"
         if reaches(similarity, self.low):

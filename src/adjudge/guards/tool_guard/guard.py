@@ -236,6 +236,8 @@ class ToolGuard(ReadOnly):
 
         ``task`` is what the user asked the agent for; the judge is shown it, and an approval is bound to it. Give it
         only where it comes from the user and not from the agent.
+
+        * ``call``: The call of a tool.
         """
         return await self._answer(self._check_call(call, task), call.tool)
 
@@ -243,6 +245,9 @@ class ToolGuard(ReadOnly):
         """Return what became of a call that waited for people; nobody is asked anew, and no judge.
 
         A call that was never held back is refused, so that a framework's word that it was approved opens nothing.
+
+        * ``call``: The call of a tool.
+        * ``task``: What the user asked the agent for. It has to be what the call was held back with.
         """
         return await self._answer(self._check_call(call, task, asks_anew=False), call.tool)
 
@@ -251,15 +256,28 @@ class ToolGuard(ReadOnly):
 
         For an agent that asks about a text by itself. The gate judges, and people are shown, the content as it is; all
         else is as with the call of a tool of that name without an id: the same content again is the same question.
+
+        * ``gate``: The name of the gate, as it stands in ``tools``.
+        * ``content``: What is judged.
+        * ``run_id``: The id of the agent's run.
         """
         return await self._answer(self._check_content(gate, content, run_id), gate)
 
     async def check_answer(self, answer: object, *, run_id: str, task: object = None) -> ToolVerdict:
-        """Decide whether the agent's answer may be given, by the gate ``answers``; without one it may."""
+        """Decide whether the agent's answer may be given, by the gate ``answers``; without one it may.
+
+        * ``answer``: The agent's answer.
+        * ``run_id``: The id of the agent's run.
+        * ``task``: What the user asked the agent for. The judge is shown it.
+        """
         return await self._check_text("answer", self.answers, answer, run_id, task)
 
     async def check_prompt(self, prompt: str, *, run_id: str) -> ToolVerdict:
-        """Decide whether a prompt may reach the agent, by ``prompts``; without it, it may."""
+        """Decide whether a prompt may reach the agent, by ``prompts``; without it, it may.
+
+        * ``prompt``: What the user wrote to the agent.
+        * ``run_id``: The id of the agent's run.
+        """
         return await self._check_text("prompt", self.prompts, prompt, run_id, None)
 
     async def check_result(self, call: ToolCall, result: object) -> ToolVerdict:
@@ -267,6 +285,9 @@ class ToolGuard(ReadOnly):
 
         Give the agent ``WITHHELD`` in its place where it may not. That the call was made is recorded, as by
         ``record_return``.
+
+        * ``call``: The call of a tool.
+        * ``result``: What the tool returned.
         """
         await self.record_return(call)
         return await self._answer(self._check_result(call, result), call.tool, message=WITHHELD)
@@ -276,6 +297,9 @@ class ToolGuard(ReadOnly):
 
         For integrations that cannot recognise the call when it is repeated: they refuse such a tool, so that nobody is
         asked in vain.
+
+        * ``tool``: The name of the tool.
+        * ``server``: The name of the MCP server that has the tool; ``None`` for a tool of no server.
         """
         matched = self._tools.find(tool, server)
         if matched is None:
@@ -290,6 +314,9 @@ class ToolGuard(ReadOnly):
 
         For programs that can wait inside of a run. Where nobody has answered until then, the verdict is pending, and
         the same call can be checked again.
+
+        * ``call``: The call of a tool.
+        * ``task``: What the user asked the agent for. The judge is shown it, and an approval is bound to it.
         """
         verdict = await self.check(call, task=task)
         ends, pause = time.monotonic() + seconds, _FIRST_PAUSE
@@ -307,6 +334,8 @@ class ToolGuard(ReadOnly):
         For integrations whose framework has to be told which held calls can go on: nobody is asked, nothing is recorded
         and no approval is used, so ``check`` or ``resume`` decides afterwards. Where it cannot be looked up within
         ``timeout``, the call counts as waiting.
+
+        * ``call``: The call of a tool.
         """
         try:
             async with asyncio.timeout(self.timeout):
@@ -319,6 +348,9 @@ class ToolGuard(ReadOnly):
         """Find the approvals of a tool's gate; ``None`` if it has none, or an asker of the program's own.
 
         For integrations that know a person by their sign-in, and take a vote of theirs.
+
+        * ``tool``: The name of the tool.
+        * ``server``: The name of the MCP server that has the tool; ``None`` for a tool of no server.
         """
         matched = self._tools.find(tool, server)
         store = matched.value.pending_store if matched is not None and isinstance(matched.value, Gate) else None
@@ -328,6 +360,9 @@ class ToolGuard(ReadOnly):
         """Record that a call is about to be made, so that ``record_run`` knows it; a refused one is let through.
 
         Raises ``UsageError`` for a call that cannot be read, and ``LedgerError``.
+
+        * ``call``: The call of a tool.
+        * ``verdict``: The verdict on the call.
         """
         digest, described = _digest_made(call), _describe_tool(call)
         self._being_made.pop(_name_made(call, digest), None)  # ``record_run`` will say that it was made
@@ -339,6 +374,9 @@ class ToolGuard(ReadOnly):
         """Record that a call is refused before anybody judges it, for a reason of your program, and return the verdict.
 
         It is none of the refusals that stop a run, since the call was not the reason. Raises ``LedgerError``.
+
+        * ``call``: The call of a tool.
+        * ``reason``: Why it is refused, in a sentence.
         """
         await self.ledger.prepare()
         return await self._record_refusal("refused", call, reason)
@@ -349,6 +387,9 @@ class ToolGuard(ReadOnly):
         One that nobody let pass ends the run's trust: every further call of the run is refused until people reopen it.
         So does one that has ``exposed`` the agent to a result that it may not read, and one that cannot be read, which
         nobody can have let pass. Raises ``LedgerError``.
+
+        * ``call``: The call of a tool.
+        * ``failed``: True if the tool raised or returned an error.
         """
         described = _describe_tool(call)
         try:
@@ -380,6 +421,9 @@ class ToolGuard(ReadOnly):
 
         ``by`` is a person, whom your program knows. Raises ``UsageError`` where a name, the person or the reason is
         empty, and ``LedgerError``.
+
+        * ``run_id``: The id of the agent's run.
+        * ``reason``: Why the run may go on.
         """
         return await reopen_run(self.ledger, run_id, by=by, reason=reason)
 
@@ -390,6 +434,9 @@ class ToolGuard(ReadOnly):
 
         They are not made again by themselves, since they may have run. Those that were allowed less than ``at_work``
         seconds ago are left out. Raises ``LedgerError``.
+
+        * ``run_id``: Only calls of this run; ``None`` is all.
+        * ``since``: Only calls that were allowed from this time on.
         """
         await self.ledger.prepare()
         return await list_unfinished_calls(self.ledger, run=run_id, since=since, at_work=at_work)
@@ -399,6 +446,8 @@ class ToolGuard(ReadOnly):
 
         Call it when the tool has returned, or has raised. Of other calls nothing is recorded. It never raises: a record
         that cannot be written undoes nothing.
+
+        * ``call``: The call of a tool.
         """
         try:
             digest = _digest_made(call)

@@ -33,7 +33,10 @@ class CallScreen(Protocol):
     """A screen of calls in a gate's place: ``InputFirewall``, ``ToolRegistry``, or any object with this method."""
 
     async def screen_call(self, call: ToolCall, arguments: Mapping[str, Any], /) -> Screened:
-        """Decide whether a call may be made; ``arguments`` are its arguments, read."""
+        """Decide whether a call may be made; ``arguments`` are its arguments, read.
+
+        * ``call``: The call of a tool.
+        """
         ...
 
 
@@ -42,7 +45,11 @@ class ResultScreen(CallScreen, Protocol):
     """A screen of calls that checks what the tool returned as well."""
 
     async def screen_result(self, call: ToolCall, result: Any, /) -> Screened:
-        """Decide whether the agent may read what a tool returned."""
+        """Decide whether the agent may read what a tool returned.
+
+        * ``call``: The call of a tool.
+        * ``result``: What the tool returned.
+        """
         ...
 
 

@@ -406,7 +406,10 @@ class AuditQuery:
         return (self.opinion,) if isinstance(self.opinion, str) else self.opinion
 
     def matches(self, entry: AuditEntry) -> bool:
-        """Return whether an audit is one of those searched for."""
+        """Return whether an audit is one of those searched for.
+
+        * ``entry``: The audit.
+        """
         if self._opinions is not None and entry.opinion not in self._opinions:
             return False
         if entry.findings.critical < (self.min_critical or 0) or entry.findings.major < (self.min_major or 0):

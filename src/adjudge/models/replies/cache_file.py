@@ -175,6 +175,8 @@ class ReplyCache:
         """The row kept under a key and not expired; ``None`` too where the file cannot be read.
 
         Nor is a row found that is older than the last change of the name that ``source`` reports.
+
+        * ``key``: The digest of the request.
         """
         with self._lock:
             waiting = self._waiting.get(key)
@@ -193,7 +195,10 @@ class ReplyCache:
         return row[0] if row else None
 
     def find_name(self, source: str) -> str | None:
-        """The name that the newest reply of a source reported, whichever process asked; ``None`` where none did."""
+        """The name that the newest reply of a source reported, whichever process asked; ``None`` where none did.
+
+        * ``source``: The model and the address that were asked.
+        """
         with self._lock:
             for noted in reversed(self._noted):
                 if noted.source == source:
@@ -207,7 +212,11 @@ class ReplyCache:
         return row[0] if row else None
 
     def note_name(self, source: str, name: str) -> None:
-        """Note which name a live reply reported. If it differs from before, the stored replies count as expired."""
+        """Note which name a live reply reported. If it differs from before, the stored replies count as expired.
+
+        * ``source``: The model and the address that were asked.
+        * ``name``: The name that the provider reported.
+        """
         with self._lock:
             latest = self._noted[-1] if self._noted else None
             if latest is None or (latest.source, latest.name) != (source, name):
@@ -216,7 +225,12 @@ class ReplyCache:
                 self._queue_row(noted)
 
     def keep(self, key: str, model: str, row: bytes) -> None:
-        """Queue a row to be kept under a key; it is found from now on."""
+        """Queue a row to be kept under a key; it is found from now on.
+
+        * ``key``: The digest of the request.
+        * ``model``: The name of the model.
+        * ``row``: The reply, as it is written.
+        """
         with self._lock:
             row_of_key = Kept(key, self._wall(), model, row)
             self._waiting[key] = row_of_key
@@ -245,7 +259,11 @@ class ReplyCache:
             yield body
 
     def clear(self, *, model: str | None = None, older_than: float | None = None) -> int:
-        """Drop all replies, or those of one model or older than so many seconds; returns how many."""
+        """Drop all replies, or those of one model or older than so many seconds; returns how many.
+
+        * ``model``: Only replies of this model; ``None`` is all.
+        * ``older_than``: Only replies older than so many seconds; ``None`` is all.
+        """
         self.flush()
         before = math.inf if older_than is None else self._wall() - older_than
         query = "DELETE FROM replies WHERE at <= ? AND (? IS NULL OR model = ?)"
@@ -257,6 +275,8 @@ class ReplyCache:
         """Drop the replies about contents with these digests; return how many, and how many do not say what about.
 
         Replies that earlier versions kept do not say it. With ``dry_run`` nothing is dropped.
+
+        * ``subjects``: The digests of the contents.
         """
         self.flush()
         keys: list[tuple[str]] = []

@@ -46,7 +46,10 @@ class RecordingModel(WrapperModel):
         super().check()
 
     async def complete(self, request: Request, /) -> Reply:
-        """Ask the model and record its reply. Exceptions are not recorded."""
+        """Ask the model and record its reply. Exceptions are not recorded.
+
+        * ``request``: The request that a judge makes.
+        """
         self._prepare_file()
         described = describe_request(request)
         key = make_key(self.name, described)

@@ -73,7 +73,10 @@ class ReplayModel:
         self._open_index()
 
     async def complete(self, request: Request, /) -> Reply:
-        """The recorded reply; raises ``MissingRecording`` when no unused row answers the request."""
+        """The recorded reply; raises ``MissingRecording`` when no unused row answers the request.
+
+        * ``request``: The request that a judge makes.
+        """
         index = self._open_index()
         described = describe_request(request)
         keys = [make_key(name, described) for name in index.models]
