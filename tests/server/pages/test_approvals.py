@@ -366,6 +366,57 @@ def test_nothing_of_what_was_judged_becomes_html(server: RunningServer, ana: Any
         assert "\u202e" not in page
 
 
+# ---------------------------------------------------------------- against the last one approved
+
+
+def compare_two(server: RunningServer, ana: Any, gate: str, *contents: Any) -> str:
+    """The part of a request's page that compares it with the one before, which somebody approved."""
+    ids = []
+    for content in contents:
+        ids.append(make_request(server, content, quote="", gate=gate))
+        decide(server, ids[-1], "Ben", True)
+    return read(ana, ids[-1]).partition('<h2 id="diff">')[2].partition("</section>")[0]
+
+
+def test_a_letter_in_a_call_is_compared_line_by_line(server: RunningServer, ana: Any):
+    """Below the name of its argument; the words that changed are marked, and the lines around them are lines too."""
+    was, now = (f"Dear Ada,\n\nyou get it within {days} days.\nBen" for days in ("ten", "two"))
+    calls = ({"tool": "mail.send", "arguments": {"to": "Ada", "reply": reply}} for reply in (was, now))
+    part = compare_two(server, ana, "letters", *calls)
+
+    assert re.findall(r"<del>(.*?)</del>|<ins>(.*?)</ins>", part) == [("ten", ""), ("", "two")]
+    assert re.findall(r"<b>(.*?)</b>", part) == ["arguments › reply"]
+    assert "\\n" not in part
+    assert '<li><span dir="auto">Dear Ada,</span></li>' in part
+
+
+def test_json_that_is_written_otherwise_is_said_to_hold_the_same(server: RunningServer, ana: Any):
+    """It is not exactly the same, and nobody has to look for the value that changed."""
+    texts = ('{"to": "Ada", "amount": 184.00}', '{"amount": 184.00,\n"to": "Ad\\u0061"}')
+    part = compare_two(server, ana, "written", *texts)
+    other = compare_two(server, ana, "written", texts[0], texts[0].replace("184.00", "184.0"))
+
+    assert "All values are the same. The JSON is written otherwise" in part
+    assert '<li class="plus">' in part
+    assert "exactly the same" not in part
+    assert "All values are the same" not in other
+    assert re.findall(r"<del>(.*?)</del>", other) == ["00"]
+    assert "exactly the same" in compare_two(server, ana, "written", texts[0], texts[0])
+
+
+def test_nothing_that_is_compared_becomes_html(server: RunningServer, ana: Any):
+    """Names, values and half characters of both contents, whichever of them is hostile."""
+    hostile, plain = ({"reply": f"a\n{text}\nb", text: [text, {"x": text}]} for text in (HOSTILE, "x"))
+    half = '{"reply": "a \\ud800", "\\ud800": 1}'
+    for contents in ((plain, hostile), (hostile, plain), (json.dumps(plain), half), (HOSTILE, f"x {HOSTILE}")):
+        part = compare_two(server, ana, "hostile", *contents)
+        assert '<ul class="diff"' in part
+        assert {tag.strip("/") for tag, _ in Reader(part).elements} <= {
+            "section", "h2", "span", "a", "time", "ul", "li", "b", "del", "ins", "p",
+        }  # fmt: skip
+        assert not re.search("[\x1b\u202e\ud800]", part)
+
+
 # ---------------------------------------------------------------- deciding
 
 
