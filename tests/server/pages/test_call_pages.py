@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from adjudge import Case, Judge, run
+from adjudge import Case, Judge, Ledger, run
 from adjudge.dataset import digest_content
 from adjudge.testing import ScriptedModel
 from kit.compared_runs import bind, make_manifest
@@ -82,7 +82,7 @@ def sign_in_ana(server: RunningServer) -> Any:
 
 
 def find_result(server: RunningServer) -> str:
-    found = server.open_client(key=server.make_key("read")).get("/v1/results?when=all").json()["results"]
+    found = server.open_client(key=server.make_key("read")).get("/v1/results?when=all&gate=refunds").json()["results"]
     return f"/results/{found[0]['seq']}"
 
 
@@ -139,6 +139,21 @@ def test_a_quotation_is_marked_in_the_argument_of_a_result(server: RunningServer
     assert "As JSON" in page
     assert '<h1 dir="auto">payments.refund</h1>' in page
     assert "Not in the content, though quoted: which you surely understand, not in there" in join_words(page)
+
+
+def test_on_a_result_a_finding_stands_in_its_argument(server: RunningServer, ana: Any):
+    """Beside the value that it is about, and beside no other."""
+
+    async def judge(_: Ledger) -> int:
+        async with Ledger(server.ledger_url, store_content="full") as ledger:
+            rule = {"name": "json_schema", "schema": SMALL, "severity": "warning"}
+            result = await Judge(ScriptedModel(SAID)).evaluate(CALL, RUBRIC, rules=[rule])
+            return await ledger.append(result, content=json.dumps(CALL))
+
+    shown = read_call(ana.get(f"/results/{server.change(judge)}").text)
+
+    assert shown.count("rule json_schema") == 1
+    assert "rule json_schema" in read_part(shown, ">amount<", '<div class="row')
 
 
 def test_on_the_page_of_a_case_a_quotation_and_a_finding_stand_in_their_arguments(server: RunningServer, ana: Any):
