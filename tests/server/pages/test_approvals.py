@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, unquote
 import pytest
 
 from adjudge import Approvals, Gate, Ledger, Rule
+from adjudge.dataset import digest_content
 from kit.approval_pages import (
     CONFIG,
     CONTENT,
@@ -193,13 +194,20 @@ def test_what_a_rule_found_in_a_whole_call_stands_beside_its_argument(server: Ru
     assert (shown.count("rule json_schema"), shown.count("rule regex"), shown.count("rule not_contains")) == (1, 1, 1)
 
 
+def read_bytes_line(page: str) -> str:
+    """The line below a content that is about its exact bytes."""
+    return page.partition('exact-bytes">')[2].partition("</p>")[0]
+
+
 def test_a_call_is_shown_as_json_too(server: RunningServer, ana: Any):
     """Letter for letter, with the quotation, and with the way back to its rows; it can be approved there as well."""
     ident = ask_about_call(server, CALL_ARGUMENTS)
     page = read(ana, ident, json="true")
+    digest = digest_content({"tool": "payments.refund", "arguments": CALL_ARGUMENTS})
 
     for path, words, shown in (("?json=true", "as JSON", read(ana, ident)), ("", "as rows", page)):
         assert re.search(rf'formaction="/approvals/{ident}{re.escape(path)}"[^>]*>{words}</button>', shown)
+        assert f'<code class="digest">sha256:{digest}</code>' in read_bytes_line(shown)
     assert r"You will have\nthe money within" in html.unescape(page)
     assert '<mark id="e1">24 hours' in page
     assert send(ana, ident, "approve", "read it", params={"json": "true"}).status_code == 303

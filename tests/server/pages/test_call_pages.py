@@ -214,6 +214,15 @@ def test_nothing_in_two_compared_calls_becomes_html(ana: Any, case: str):
     assert not re.search("[\x1b\u202e\u2066]", part)
 
 
+@pytest.mark.parametrize("name", ["run", "report"])
+def test_in_runs_and_reports_a_call_has_its_digest(server: RunningServer, ana: Any, name: str):
+    """By which its labels and the ledger are found; its JSON would double the file."""
+    page = ana.get(list_pages(server)[name]).text
+
+    assert f'<code class="digest">sha256:{digest_content(CALL)}</code>' in page
+    assert "As JSON, " not in page
+
+
 def test_of_a_call_it_is_asked_whether_it_should_have_run(server: RunningServer, ana: Any):
     """With yes and no, which are the labels good and bad; of anything else, and of a criterion, whether it is good."""
     page = ana.get("/labels/monday").text
