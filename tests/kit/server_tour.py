@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from adjudge import Approvals, Case, Gate, Judge, JudgeChain, Ledger, run
+from adjudge import Approvals, Case, Gate, Judge, JudgeChain, Ledger, open_run, run
 from adjudge.guards import Audit
-from adjudge.labels import open_label_queue
+from adjudge.labels import make_plan, open_label_queue, write_plan
 from adjudge.labels import store as label_store
 from adjudge.measurement import compare_judges
 from adjudge.testing import ScriptedModel
@@ -21,7 +21,7 @@ from kit import server_demo
 from kit.audited import make_gate
 from kit.differences import draw, is_good, label_planned, make_judges, make_systems
 from kit.house import TESTS
-from kit.labels import make_pairs_run
+from kit.labels import label_all, make_pairs_run, make_run
 from kit.observed_calls import judge_calls, make_call_case
 from kit.server import PASSWORD, RunningServer, run_server
 
@@ -123,6 +123,8 @@ class Tour:
     incomplete: str
     long: str
     """A request whose content is longer than what is shown at first."""
+    withheld: str
+    """A case that Ana is to label before she is shown what the judge said."""
 
 
 @contextmanager
@@ -135,13 +137,17 @@ def open_tour(folder: Path, *, days: int = 28) -> Iterator[Tour]:
     make_pairs_run(folder / "runs" / "two-versions", 8)
     keep_comparisons(folder / "runs")
     keep_calls(folder / "runs" / "calls")
+    withheld = keep_plan(folder / "runs" / "planned")
+    with open_label_queue(make_run(folder / "runs" / "finished", 1), per_case=2) as queue:
+        for name in PEOPLE[:2]:
+            label_all(queue, name, lambda _: True)
     with run_server(folder, CONFIG) as server:
         server.add_account("Ana")
         server.add_account("Nobody", "approve", "label", gates=["replies"])
         server.make_key("judge", "read", name="support-agent")
         server.make_key("read", name="dashboard")
         request, incomplete, long = server.change(ask_people)
-        yield Tour(server=server, place=place, request=request, incomplete=incomplete, long=long)
+        yield Tour(server=server, place=place, request=request, incomplete=incomplete, long=long, withheld=withheld)
 
 
 def sign_in(page: Any, tour: Tour, name: str = "Ana") -> None:
@@ -186,6 +192,9 @@ def open_pages(page: Any, tour: Tour) -> Iterator[str]:
         "run": "/runs/support",
         "compare": "/compare?a=a&b=b",
         "compare-judges": "/compare?a=careless&b=careful&show=all",
+        "compare-one": "/compare?run=support",
+        "labelled-run": "/runs/refunds",
+        "withheld": f"/runs/planned/case?id={tour.withheld}",
         "case": "/runs/b/case?id=q-6&beside=a",
         "calls": "/runs/calls/calls",
         "no-calls": "/runs/support/calls",
@@ -195,13 +204,17 @@ def open_pages(page: Any, tour: Tour) -> Iterator[str]:
         "missing": "/results/999999",
         "labels": "/labels",
         "label": "/labels/refunds",
+        "labels-finished": "/labels/finished",
         "pair": "/labels/two-versions",
         "differences": "/labels/refunds/differences",
         "others": "/labels/refunds/others",
         "approvals": f"/approvals/{tour.request}",
         "incomplete": f"/approvals/{tour.incomplete}",
         "cut": f"/approvals/{tour.long}",
+        "no-match": "/approvals?q=nothing+has+this",
         "deny": "/approvals/deny",
+        "deny-some": "/approvals/deny?agent=support-refunds",
+        "deny-none": "/approvals/deny?agent=nobody",
         "decisions": "/approvals/mine?when=all",
         "no-decisions": "/approvals/mine?did=approved&when=day",
     }.items():
@@ -387,6 +400,15 @@ def keep_labels(folder: Path, *, cases: int = 60, labelled: int = 24) -> None:
                 _label(queue.next, queue.record, "Ana", number % 4 > 0)
                 if number < labelled // 2:
                     _label(queue.next, queue.record, "Ben Okafor", number % 5 > 0)
+
+
+def keep_plan(folder: Path) -> str:
+    """A run with an open plan; a case of it that is still to label."""
+    make_run(folder, 20)
+    with open_run(folder) as planned:
+        plan = make_plan(planned, seed=1)
+    write_plan(plan, folder)
+    return plan.order[0].case
 
 
 def keep_comparisons(folder: Path) -> None:

@@ -26,6 +26,7 @@ class Viewing:
 
     url: str
     address: str
+    app: Any = field(repr=False, default=None)
     clients: list[Any] = field(default_factory=list)
 
     def open_browser(self, **headers: str) -> Any:
@@ -67,7 +68,7 @@ def _open_view(scan: Callable[[], Mapping[str, Path]]) -> Iterator[Viewing]:
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", server_header=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     url = holder.state.settings.base_url
-    viewing = Viewing(url=url, address=f"{url}{OPEN}{holder.secret}")
+    viewing = Viewing(url=url, address=f"{url}{OPEN}{holder.secret}", app=app)
     thread.start()
     try:
         wait_for(lambda: server.started or not thread.is_alive())

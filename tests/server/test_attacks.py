@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
@@ -21,6 +21,7 @@ from kit.audited import make_gate
 from kit.labels import make_run
 from kit.patience import HANG
 from kit.server import PASSWORD, RunningServer, find_token, run_server
+from kit.viewing import view_below
 
 pytestmark = pytest.mark.timed
 
@@ -314,6 +315,32 @@ def test_every_address_is_in_the_table(server: RunningServer):
 
     assert [item for item in sorted(addresses) if item not in ACCESS] == []
     assert sorted(set(ACCESS) - addresses) == []
+
+
+def find_unframed(client: Any, addresses: Iterable[tuple[str, str]], held: str = "x") -> list[str]:
+    """The addresses of those that are read which a page of another site could put into a frame."""
+    paths = [fill(path, held) for method, path in addresses if method == "GET"]
+    assert len(paths) > 7
+    found = []
+    for path in paths:
+        with client.stream("GET", path) as answer:
+            policy = answer.headers.get("content-security-policy", "")
+            if answer.headers.get("x-frame-options") != "DENY" or "frame-ancestors 'none'" not in policy:
+                found.append(f"{path}: {answer.status_code}")
+    return found
+
+
+def test_nothing_that_is_read_can_be_framed(server: RunningServer, held: str):
+    """Whatever it answers: to somebody who may see it, to whom it is refused, and to a stranger."""
+    for client in (server.sign_in("Ana"), server.sign_in("Lena"), server.open_browser()):
+        assert find_unframed(client, list_addresses(server), held) == []
+
+
+def test_no_page_of_a_view_can_be_framed(server: RunningServer):
+    """Each address of ``adjudge view``, to who has opened it and to who has not."""
+    with view_below(server.folder) as viewing:
+        for client in (viewing.enter(), viewing.open_browser()):
+            assert find_unframed(client, sorted(set(walk(viewing.app.routes)))) == []
 
 
 @pytest.mark.slow

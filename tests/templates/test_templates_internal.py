@@ -212,8 +212,14 @@ def test_both_texts_can_be_read_from_their_difference(old: list[str], new: list[
     before, after = "\n".join(old), "\n".join(new)
     if any(line.kind == "skipped" for line in make_difference(before, after)) or before == after:
         return
-    assert read_side(before, after, "minus") == before.splitlines()
-    assert read_side(before, after, "plus") == after.splitlines()
+    assert "\n".join(read_side(before, after, "minus")) == before
+    assert "\n".join(read_side(before, after, "plus")) == after
+
+
+@pytest.mark.parametrize(("before", "after"), [("a\r\nb", "a\nb"), ("a", "a\n"), ("a\u2028b", "a\nb")])
+def test_another_end_of_a_line_is_a_difference(before: str, after: str):
+    """Texts that differ in nothing else are not shown as lines that are the same."""
+    assert {line.kind for line in make_difference(before, after)} >= {"plus"}
 
 
 def test_equal_lines_far_from_a_change_are_counted():

@@ -16,7 +16,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from adjudge.content import digest_text
+from adjudge.dataset.contents import digest_content
 from adjudge.formats.display import find_mark
 from adjudge.report.document import Document, join_text, list_parts
 from adjudge.report.format import format_verdict
@@ -51,7 +51,7 @@ def make_report_environment(*packages: str) -> Environment:
     environment = make_environment(*packages, "adjudge.report")
     filters: dict[str, Any] = {"verdict": format_verdict, "mark": find_mark, "parts": list_parts, "plain": join_text}
     filters |= {"seats": list_seats, "rules": list_rules, "replies": list_replies, "tool_call": make_call_view}
-    filters |= {"judged_text": make_judged_text, "excerpt": make_excerpt_view, "digest": digest_text}
+    filters |= {"judged_text": make_judged_text, "excerpt": make_excerpt_view, "digest": digest_content}
     environment.filters.update(filters)
     return environment
 

@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, unquote
 import pytest
 
 from adjudge import Approvals, Gate, Ledger, Rule
+from adjudge.dataset import digest_content
 from kit.approval_pages import (
     CONFIG,
     CONTENT,
@@ -193,13 +194,20 @@ def test_what_a_rule_found_in_a_whole_call_stands_beside_its_argument(server: Ru
     assert (shown.count("rule json_schema"), shown.count("rule regex"), shown.count("rule not_contains")) == (1, 1, 1)
 
 
+def read_bytes_line(page: str) -> str:
+    """The line below a content that is about its exact bytes."""
+    return page.partition('exact-bytes">')[2].partition("</p>")[0]
+
+
 def test_a_call_is_shown_as_json_too(server: RunningServer, ana: Any):
     """Letter for letter, with the quotation, and with the way back to its rows; it can be approved there as well."""
     ident = ask_about_call(server, CALL_ARGUMENTS)
     page = read(ana, ident, json="true")
+    digest = digest_content({"tool": "payments.refund", "arguments": CALL_ARGUMENTS})
 
     for path, words, shown in (("?json=true", "as JSON", read(ana, ident)), ("", "as rows", page)):
         assert re.search(rf'formaction="/approvals/{ident}{re.escape(path)}"[^>]*>{words}</button>', shown)
+        assert f'<code class="digest">sha256:{digest}</code>' in read_bytes_line(shown)
     assert r"You will have\nthe money within" in html.unescape(page)
     assert '<mark id="e1">24 hours' in page
     assert send(ana, ident, "approve", "read it", params={"json": "true"}).status_code == 303
@@ -364,6 +372,57 @@ def test_nothing_of_what_was_judged_becomes_html(server: RunningServer, ana: Any
         assert "<b>j" not in page
         assert "\x1b" not in page
         assert "\u202e" not in page
+
+
+# ---------------------------------------------------------------- against the last one approved
+
+
+def compare_two(server: RunningServer, ana: Any, gate: str, *contents: Any) -> str:
+    """The part of a request's page that compares it with the one before, which somebody approved."""
+    ids = []
+    for content in contents:
+        ids.append(make_request(server, content, quote="", gate=gate))
+        decide(server, ids[-1], "Ben", True)
+    return read(ana, ids[-1]).partition('<h2 id="diff">')[2].partition("</section>")[0]
+
+
+def test_a_letter_in_a_call_is_compared_line_by_line(server: RunningServer, ana: Any):
+    """Below the name of its argument; the words that changed are marked, and the lines around them are lines too."""
+    was, now = (f"Dear Ada,\n\nyou get it within {days} days.\nBen" for days in ("ten", "two"))
+    calls = ({"tool": "mail.send", "arguments": {"to": "Ada", "reply": reply}} for reply in (was, now))
+    part = compare_two(server, ana, "letters", *calls)
+
+    assert re.findall(r"<del>(.*?)</del>|<ins>(.*?)</ins>", part) == [("ten", ""), ("", "two")]
+    assert re.findall(r"<b>(.*?)</b>", part) == ["arguments › reply"]
+    assert "\\n" not in part
+    assert '<li><span dir="auto">Dear Ada,</span></li>' in part
+
+
+def test_json_that_is_written_otherwise_is_said_to_hold_the_same(server: RunningServer, ana: Any):
+    """It is not exactly the same, and nobody has to look for the value that changed."""
+    texts = ('{"to": "Ada", "amount": 184.00}', '{"amount": 184.00,\n"to": "Ad\\u0061"}')
+    part = compare_two(server, ana, "written", *texts)
+    other = compare_two(server, ana, "written", texts[0], texts[0].replace("184.00", "184.0"))
+
+    assert "All values are the same. The JSON is written otherwise" in part
+    assert '<li class="plus">' in part
+    assert "exactly the same" not in part
+    assert "All values are the same" not in other
+    assert re.findall(r"<del>(.*?)</del>", other) == ["00"]
+    assert "exactly the same" in compare_two(server, ana, "written", texts[0], texts[0])
+
+
+def test_nothing_that_is_compared_becomes_html(server: RunningServer, ana: Any):
+    """Names, values and half characters of both contents, whichever of them is hostile."""
+    hostile, plain = ({"reply": f"a\n{text}\nb", text: [text, {"x": text}]} for text in (HOSTILE, "x"))
+    half = '{"reply": "a \\ud800", "\\ud800": 1}'
+    for contents in ((plain, hostile), (hostile, plain), (json.dumps(plain), half), (HOSTILE, f"x {HOSTILE}")):
+        part = compare_two(server, ana, "hostile", *contents)
+        assert '<ul class="diff"' in part
+        assert {tag.strip("/") for tag, _ in Reader(part).elements} <= {
+            "section", "h2", "span", "a", "time", "ul", "li", "b", "del", "ins", "p",
+        }  # fmt: skip
+        assert not re.search("[\x1b\u202e\ud800]", part)
 
 
 # ---------------------------------------------------------------- deciding

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jinja2 import Template
 
 from kit.browser import open_chromium, require_chromium
 from kit.environment import FULL, require
@@ -21,8 +23,24 @@ TABLE = [(scheme, width) for scheme in ("light", "dark") for width in (390, 768,
 SAMPLE = [("dark", 390)]
 
 
+@pytest.fixture(scope="module", name="drawn")
+def note_templates() -> Iterator[set[str]]:
+    """The names of the templates that were drawn so far."""
+    drawn: set[str] = set()
+    render = Template.render
+
+    def note(template: Template, *arguments: Any, **values: Any) -> str:
+        drawn.add(template.name or "")
+        return render(template, *arguments, **values)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Template, "render", note)
+        yield drawn
+
+
 @pytest.fixture(scope="module", name="tour")
-def start_tour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tour]:
+def start_tour(drawn: set[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tour]:
+    assert not drawn
     require_chromium()
     require("axe", find_spec("axe_playwright_python"), "pip install axe-playwright-python")
     with open_tour(tmp_path_factory.mktemp("tour"), days=3) as tour:
@@ -38,8 +56,11 @@ def provide_browser(tour: Tour) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("scheme", "width"), TABLE if FULL else SAMPLE)
-def test_axe_finds_nothing_on_any_page(tour: Tour, browser: Any, scheme: str, width: int):
-    """Nor is one wider than its screen; with what is folded opened. Without ADJUDGE_FULL, every fourth page."""
+def test_axe_finds_nothing_on_any_page(tour: Tour, browser: Any, drawn: set[str], scheme: str, width: int):
+    """Nor is one wider than its screen; with what is folded opened. Without ADJUDGE_FULL, every fourth page.
+
+    Each template that is a page of its own is on the way.
+    """
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
     faults: list[str] = []
     for number, name in enumerate(open_pages(page, tour)):
@@ -49,6 +70,7 @@ def test_axe_finds_nothing_on_any_page(tour: Tour, browser: Any, scheme: str, wi
     page.close()
 
     assert faults == []
+    assert list_page_templates() - drawn == set()
 
 
 @pytest.mark.parametrize(("scheme", "width"), TABLE if FULL else SAMPLE)
@@ -65,6 +87,12 @@ def test_axe_finds_nothing_in_a_saved_report(tour: Tour, browser: Any, tmp_path:
     page.close()
 
     assert faults == []
+
+
+def list_page_templates() -> set[str]:
+    """The templates that stand in the shell of the server's pages."""
+    folder = files("adjudge.server.pages") / "templates"
+    return {file.name for file in folder.iterdir() if '{% extends "base.html" %}' in file.read_text(encoding="utf-8")}
 
 
 def list_faults(page: Any, name: str, width: int) -> list[str]:

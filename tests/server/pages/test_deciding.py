@@ -418,7 +418,8 @@ def test_a_result_names_the_rule_that_decided(server: RunningServer, ana: Any):
     """And what it found; a step in which nothing happened is not there."""
     client = server.open_client(key=server.make_key("judge", "read"))
     checked = client.post("/v1/gates/blocks/check", json={"content": "rm -rf /srv/data"}).json()
-    page = read_words(read(ana, f"/results/{checked['id']}"))
+    html = read(ana, f"/results/{checked['id']}")
+    page, story = read_words(html), html.partition('<ol class="story')[2]
 
     assert "The rule length (is 16 characters long, above the maximum of 4) decided. No judge was asked." in page
-    assert "nothing to add" not in page
+    assert re.findall(r"<h2>(\w[^<]*\w)", story) == ["Asked", "Rules", "Blocked", "In the ledger"]

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from adjudge import Approvals, Ledger
+from adjudge.labels import open_label_queue
 from adjudge.server import set_password
 from kit.approval_pages import CONFIG, decide, make_request, read_approval
 from kit.browser import note_faults, open_chromium
-from kit.labels import make_run
+from kit.labels import label_all, make_run
 from kit.patience import wait_for
 from kit.server import PASSWORD, RunningServer, run_server, sign_in
 
@@ -207,6 +208,35 @@ def test_what_is_missing_is_said_in_our_words(server: RunningServer, visit: Visi
     assert page.evaluate("reason.validationMessage") == "Write your reason: approving overrides the judge."
     page.fill("#reason", "fine")
     assert page.evaluate("reason.checkValidity()")
+
+
+def list_own_words(page: Any) -> list[str]:
+    """What the browser says of each field of a page that is needed, once its form was sent as it is."""
+    page.locator("form:has(:required)").evaluate("it => it.reportValidity()")
+    words = "all => all.map((it) => [it.validationMessage, it.dataset.missing])"
+    said = page.locator(":required").evaluate_all(words)
+    assert all(message == missing for message, missing in said), said
+    return [message for message, _ in said]
+
+
+def test_what_is_missing_is_said_in_our_words_on_every_page(tmp_path: Path, browser: Any):
+    """At the sign-in, and of radio buttons, where choosing one is enough."""
+    make_run(tmp_path / "runs" / "monday", 1)
+    with open_label_queue(tmp_path / "runs" / "monday", per_case=2) as queue:
+        for name, value in (("eve", True), ("fay", False)):
+            label_all(queue, name, lambda _, value=value: value)
+    config = CONFIG.replace("[server]", '[server]\nruns = "runs"', 1)
+    with run_server(tmp_path, config) as server, browser.new_context(base_url=server.url) as context:
+        server.add_account("Ana")
+        page = context.new_page()
+        page.goto("/signin")
+        assert list_own_words(page) == ["Write your name.", "Write your password."]
+        sign_in(page, "Ana", "/labels/monday/differences")
+        assert list_own_words(page) == ["Choose the label that counts, or leave it open."] * 3
+        page.get_by_label("Good").check()
+        with page.expect_navigation():
+            page.get_by_role("button", name="Settle and go on").click()
+        assert page.get_by_text("Nothing is left for you to settle").is_visible()
 
 
 def test_all_requests_can_be_chosen_to_be_denied(server: RunningServer, visit: Visit):

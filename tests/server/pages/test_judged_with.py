@@ -264,7 +264,7 @@ def test_forgetting_a_request_forgets_what_it_was_judged_with(server: RunningSer
 # ---------------------------------------------------------------- effects
 
 
-def hold_call(server: RunningServer, **options: Any) -> str:
+def hold_call(server: RunningServer, *, run_id: str = "run-1", show_content: bool = True, **options: Any) -> str:
     """The id of a request that a guard makes."""
 
     async def work(ledger: Ledger) -> str:
@@ -272,10 +272,10 @@ def hold_call(server: RunningServer, **options: Any) -> str:
             ask = {"approvers": ["Ana", "Ben"], "expires_in": 3_600}
             gate = Gate(
                 "payments", rules=[{"contains": "never"}], on_rule="ask", ask=ask, approvals=approvals, ledger=ledger,
-                show_content=True,
+                show_content=show_content,
             )  # fmt: skip
             async with ToolGuard(gate, **options) as guard:
-                verdict = await guard.check(ToolCall("refund", {"amount": 184}, "c1", "run-1"), task=TASK)
+                verdict = await guard.check(ToolCall("refund", {"amount": 184}, "c1", run_id), task=TASK)
         assert verdict.approval_id is not None
         return verdict.approval_id
 
@@ -303,6 +303,34 @@ def test_effects_of_the_configuration_reach_the_page_of_a_request(server: Runnin
     for effect in ("cannot be taken back", "money leaves"):
         assert f'<span class="tag">{effect}</span>' in page
     assert "Declared for this tool by whoever runs the guard." in read_words(page)
+
+
+@pytest.mark.parametrize("show_content", [True, False])
+def test_a_result_shows_the_effects_that_were_declared(server: RunningServer, ana: Any, show_content: bool):
+    """With the call, or without one where its content was not kept; a reader a week later is no approver."""
+    effects = {"refund": ["cannot be taken back", "<b>money leaves</b>"]}
+    unsafe = () if show_content else ("payments.show_content",)
+    run_id = f"effects-{show_content}"
+    ident = hold_call(server, run_id=run_id, effects=effects, show_content=show_content, unsafe=unsafe)
+    page = ana.get(f"/results/{ident}").text
+
+    assert ("tool-call" in page) is show_content
+    assert re.findall(r'<span class="tag">(.*?)</span>', page) == [
+        "cannot be taken back", "&lt;b&gt;money leaves&lt;/b&gt;",
+    ]  # fmt: skip
+    assert read_words(page).count("Declared for this tool by whoever runs the guard.") == 1
+
+
+def test_a_result_shows_no_effects_that_a_client_wrote(server: RunningServer, ana: Any):
+    """Whatever its metadata say beside the member that the server alone writes."""
+    client = server.open_client(key=server.make_key("judge"))
+    body = {"content": "x" * 50, "metadata": {"effects": ["harmless"], "title": "A short one"}}
+    held = client.post("/v1/gates/replies/check", json=body).json()
+    page = ana.get(f"/results/{held['approval_id']}").text
+
+    assert "A short one" in page
+    assert "harmless" not in page
+    assert "Declared for this tool" not in page
 
 
 def test_a_client_cannot_declare_effects(server: RunningServer):

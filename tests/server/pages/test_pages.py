@@ -401,6 +401,27 @@ def test_a_search_for_markup_runs_nothing(server: RunningServer, path: str):
     assert unescape(value).startswith(HOSTILE.partition("\u202e")[0])
 
 
+OWN_FILTERS = [
+    *[("/results", name) for name in ("gate", "judge", "outcome", "by", "when")],
+    *[("/approvals/mine", name) for name in ("did", "when")],
+]
+
+
+@pytest.mark.parametrize(("path", "name"), OWN_FILTERS)
+def test_a_hostile_filter_is_no_part_of_the_page(server: RunningServer, path: str, name: str):
+    """It selects nothing or is left out, adds no element and no direction, and leads nowhere else."""
+    client = server.sign_in("Ana")
+    plain, hostile = (client.get(path, params={name: text}) for text in ("nobody", HOSTILE))
+
+    assert (plain.status_code, hostile.status_code) == (200, 200)
+    assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e\u2066-\u2069]", hostile.text)
+    # In whatever order: a judge that is asked for is one of the judges to choose from.
+    assert sorted(Reader(hostile.text).elements) == sorted(Reader(plain.text).elements)
+    for link in re.findall(r'(?:href|action|formaction|src|hx-get)="([^"]*)"', hostile.text):
+        assert link.startswith(("/", "#")), link
+        assert "<" not in unescape(link), link
+
+
 def test_static_files_are_known_by_name_and_kept_by_their_digest(server: RunningServer):
     """A page names them under a path that changes with them; no path leads to another file."""
     client = server.open_client()

@@ -30,9 +30,10 @@ from adjudge.server.api.gates import CALLER
 from adjudge.server.pages.acts import Act, find_withdrawn, list_acts, make_vote_act, read_answers
 from adjudge.templates.call_values import CallView
 from adjudge.templates.call_view import make_call_view
-from adjudge.templates.difference import DiffLine, make_difference
+from adjudge.templates.difference import make_difference
 from adjudge.templates.environment import quote_segment
 from adjudge.templates.evidence import MarkedText, mark_evidence, mark_window
+from adjudge.templates.json_difference import ContentDifference, make_json_difference
 from adjudge.templates.judged_text import count_transcripts, make_judged_text, open_conversation
 from adjudge.templates.opened import MOST_DRAWN, Opened, TextWindow, count_windows, is_long, read_opened
 from adjudge.templates.transcript_values import JudgedText, TranscriptView
@@ -130,8 +131,8 @@ class RequestView:
     """The words of the judge that was asked first; empty where it is hidden."""
     earlier: Approval | None
     """The last request like this one that people approved."""
-    difference: tuple[DiffLine, ...] | None
-    """The lines that are different from that; empty where nothing is, and where this content was not kept; ``None``
+    difference: ContentDifference | None
+    """The lines that are different from that; none where nothing is, and where this content was not kept; ``None``
     where one of them is too long to be compared."""
     status: str
     decided_by: str | None
@@ -506,12 +507,13 @@ def make_request_view(
     )
 
 
-def _compare(earlier: Approval | None, approval: Approval) -> tuple[DiffLine, ...] | None:
+def _compare(earlier: Approval | None, approval: Approval) -> ContentDifference | None:
     if earlier is None or approval.content is None:
-        return ()
-    if is_long(approval.content) or is_long(earlier.content or ""):
-        return () if earlier.content == approval.content else None
-    return make_difference(earlier.content or "", approval.content)
+        return ContentDifference()
+    was, now = earlier.content or "", approval.content
+    if is_long(now) or is_long(was):
+        return ContentDifference() if was == now else None
+    return make_json_difference(was, now) or ContentDifference(lines=make_difference(was, now))
 
 
 def is_short(reason: str) -> bool:

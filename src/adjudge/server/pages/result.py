@@ -21,6 +21,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.numbers import format_apart
 from adjudge.formats.text import flatten
 from adjudge.guards.decision import Decision
+from adjudge.guards.tool_guard.effects import list_effects
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.payload import drop_digests
 from adjudge.ledger.recorded import RecordedResult
@@ -77,6 +78,7 @@ async def view_result(
         "kept": state.ledger.store_content,
         "result": result,
         "decision": decision,
+        "effects": () if decision is None else list_effects(decision.metadata),
         "policy": "" if decision is None else _find_policy(story.entries, decision),
         "approval": approval,
         "stopped": None if decision is None else await find_stopped_run(state, caller, decision.metadata),

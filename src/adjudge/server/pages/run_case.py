@@ -52,6 +52,7 @@ from adjudge.templates.call_view import make_call_view
 from adjudge.templates.difference import DiffLine, DiffPart, compare_words
 from adjudge.templates.environment import quote_segment
 from adjudge.templates.evidence import mark_evidence
+from adjudge.templates.json_difference import make_json_difference
 from adjudge.templates.judged_text import open_conversation
 from adjudge.templates.opened import MOST_DRAWN, is_long
 from adjudge.templates.transcript_view import make_transcript_view
@@ -227,9 +228,7 @@ def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]
         "judgements": [_show_result(result) for result in results[:MOST_SAMPLES]],
         "more_judgements": max(len(results) - MOST_SAMPLES, 0),
         "beside": other,
-        "compared_texts": None
-        if other is None
-        else _compare_texts(_cut(_write_content(other.case.content)), _cut(content)),
+        **_compare_answers(None if other is None else _write_content(other.case.content), content),
         "others": [
             (f"{this.link}&{urlencode({'beside': row.run.name})}", row) for row in _list_other_answers(rows, this)
         ],
@@ -322,6 +321,17 @@ def _write_content(value: object) -> str:
 
 def _cut(text: str) -> str:
     return text[:MOST_SHOWN]
+
+
+def _compare_answers(was: str | None, now: str) -> Context:
+    """Compare two answers: JSON by its values, and else word by word."""
+    if was is None:
+        return {"compared_json": None, "compared_texts": None}
+    compared = None if is_long(was) or is_long(now) else make_json_difference(was, now)
+    return {
+        "compared_json": compared,
+        "compared_texts": _compare_texts(_cut(was), _cut(now)) if compared is None else None,
+    }
 
 
 def _compare_texts(was: str, now: str) -> tuple[DiffLine, DiffLine, float]:

@@ -22,11 +22,17 @@
   }
 
   // [data-missing]: what the browser says where a field that is needed is empty, in place of its own words.
-  for (const field of document.querySelectorAll("[data-missing]")) {
+  const needed = Array.from(document.querySelectorAll("[data-missing]"));
+  for (const field of needed) {
     field.addEventListener("invalid", () => {
       if (field.validity.valueMissing) field.setCustomValidity(field.dataset.missing);
     });
-    field.addEventListener("input", () => field.setCustomValidity(""));
+    // Of radio buttons each one is called invalid, and choosing one answers for all of them.
+    field.addEventListener("input", () => {
+      for (const other of needed) {
+        if (other.form === field.form && other.name === field.name) other.setCustomValidity("");
+      }
+    });
   }
 
   // [data-chooses="NAME"]: a box that chooses all boxes of that name, hidden without scripts.
