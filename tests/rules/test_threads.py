@@ -7,14 +7,17 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+import rapidfuzz.distance
 
 import adjudge
 from adjudge import Gate, Judge, Rule
 from adjudge.rules import as_rule
+from kit.patience import HANG
 
 pytestmark = pytest.mark.timed
 
@@ -109,6 +112,52 @@ def test_no_more_than_two_threads_look_at_contents():
     assert asyncio.run(run()) == 2
 
 
+def test_one_thread_compares_at_a_time(monkeypatch: pytest.MonkeyPatch):
+    """A comparison keeps the interpreter's lock: the event loop waits for one, and not for two by turns."""
+    comparing: list[int] = []
+    most: list[int] = []
+
+    def compare(ours: str, theirs: str) -> float:
+        comparing.append(1)
+        most.append(len(comparing))
+        time.sleep(0.01)
+        comparing.pop()
+        return 1.0
+
+    monkeypatch.setattr(rapidfuzz.distance.Indel, "normalized_similarity", compare)
+
+    async def run() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(16):
+                tasks.create_task(as_rule("similarity").check(LONG[:9_000], LONG[:9_000]))
+
+    asyncio.run(run())
+    assert most == [1] * 16
+
+
+def test_a_short_comparison_waits_for_no_long_one(monkeypatch: pytest.MonkeyPatch):
+    """It is made by the event loop, which must not wait for a thread."""
+    entered, may_end = threading.Event(), threading.Event()
+
+    def compare(ours: str, theirs: str) -> float:
+        if len(ours) > 100:
+            entered.set()
+            assert may_end.wait(HANG)
+        return 1.0
+
+    monkeypatch.setattr(rapidfuzz.distance.Indel, "normalized_similarity", compare)
+
+    async def run() -> None:
+        long = asyncio.ensure_future(as_rule("similarity").check(LONG[:9_000], LONG[:9_000]))
+        await asyncio.to_thread(entered.wait)
+        assert (await as_rule("similarity").check("a", "a")).passed
+        assert not long.done()
+        may_end.set()
+        assert (await long).passed
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("inner", [False, True], ids=["rules", "rules in a rule"])
 def test_a_time_limit_ends_rules(inner: bool):
     """What is under way is left alone, and nothing further is begun: the threads are free for others soon after."""
@@ -121,7 +170,7 @@ def test_a_time_limit_ends_rules(inner: bool):
                 async with asyncio.timeout(0.05):
                     await gate.check(LONG)
         # Of the 600 (768) looks at this text, each of which takes a tenth of a second, some had begun.
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(HANG):
             assert (await as_rule({"length": 1_000_000}).check(LONG)).passed
 
     asyncio.run(run())
@@ -139,18 +188,29 @@ def test_results_are_the_same_in_a_thread():
 
 @pytest.mark.integration
 def test_a_process_that_was_forked_has_threads_of_its_own():
-    """Those of its parent are not there to look at anything."""
+    """Those of its parent are not there to look at anything, nor to end a comparison that they had begun."""
     if not hasattr(os, "fork"):
         pytest.skip("this system does not fork")
     code = (
-        "import asyncio, os, sys\n"
+        "import asyncio, os, sys, threading\n"
+        "import rapidfuzz.distance\n"
         "from adjudge.rules import as_rule\n"
-        "check = lambda: asyncio.run(as_rule('secrets').check('x ' * 50_000)).passed\n"
-        "assert check()\n"
+        "compare = rapidfuzz.distance.Indel.normalized_similarity\n"
+        "entered, may_end = threading.Event(), threading.Event()\n"
+        "def wait(ours, theirs):\n"
+        "    entered.set(), may_end.wait()\n"
+        "    return 1.0\n"
+        "check = lambda: asyncio.run(as_rule('similarity').check('x ' * 5_000, 'x ' * 5_000)).passed\n"
+        "rapidfuzz.distance.Indel.normalized_similarity = wait\n"
+        "other = threading.Thread(target=check)\n"
+        "other.start(), entered.wait()\n"
         "child = os.fork()\n"
         "if not child:\n"
+        "    rapidfuzz.distance.Indel.normalized_similarity = compare\n"
         "    os._exit(0 if check() else 1)\n"
-        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "done = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
+        "may_end.set(), other.join()\n"
+        "sys.exit(done)\n"
     )
     root = str(Path(adjudge.__file__).parents[1])
     ran = subprocess.run(
