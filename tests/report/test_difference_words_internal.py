@@ -87,20 +87,35 @@ def test_a_sample_is_never_worded_as_a_count(limit: str, unresolved: int):
     assert "(+0.0 to +0.0)" in dict(list_preference_facts(sample))["second less first"]
 
 
+ONCE = "by the wider limits for every look"
+ALWAYS = "by these limits, which hold at every look"
+
+
 @pytest.mark.parametrize(
-    ("more", "ends"),
+    ("more", "limit", "ends"),
     [
-        (37, "than for old; about 37 more labelled cases would."),
-        (1200, "than for old; about 1,200 more labelled cases would."),
-        (1, "than for old; about 1 more labelled case would."),
-        (None, "than for old."),
+        (37, "one look", f"; about 37 more labelled cases would, {ONCE}."),
+        (1200, "every look", f"; about 1,200 more labelled cases would, {ALWAYS}."),
+        (1, "one look", f"; about 1 more labelled case would, {ONCE}."),
+        (None, "one look", "."),
     ],
 )
-def test_labels_that_cannot_tell_two_judges_apart_say_how_many_would(more: int | None, ends: str):
-    """Unless no number of labels would."""
-    sentence = describe_judges(make_agreement(-0.031, 0.11, more=more), "old", "new")
+def test_labels_that_cannot_tell_two_judges_apart_say_how_many_would(more: int | None, limit: str, ends: str):
+    """Unless no number of labels would; and by which limits, because whoever labels on looks again."""
+    sentence = describe_judges(make_agreement(-0.031, 0.11, limit, more=more), "old", "new")
 
     assert sentence == (
         "These labels cannot tell which judge agrees with people more often: for new it is between 3.1 points less and "
-        f"11.0 points more {ends}"
+        f"11.0 points more than for old{ends}"
     )
+
+
+@pytest.mark.parametrize(("limit", "price"), [("one look", ONCE), ("every look", ALWAYS)])
+def test_the_price_of_more_labels_is_said_of_systems_and_pairs(limit: str, price: str):
+    """The limits for one look are for one look."""
+    difference = make_difference(-0.031, 0.11, limit, more=37)
+
+    assert describe_preference(difference).endswith(f"; about 37 more labelled pairs would, {price}.")
+    assert describe_systems(difference, "old", "new").endswith(f"; about 37 more labelled questions would, {price}.")
+    difference.left = 0
+    assert f"would, {price}, in a new plan: delete" in describe_systems(difference, "old", "new")

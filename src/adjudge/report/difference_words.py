@@ -36,10 +36,11 @@ def describe_systems(difference: SystemDifference, one: str, other: str, *, marg
         return f"People would pass {other} exactly as often as {one}."
     sentence = f"These labels cannot tell whether people would pass {other} more often than {one}: "
     sentence += f"the difference is between {_describe_limit(rate.low)} and {_describe_limit(rate.high)}"
+    more = _describe_more(rate.more, "labelled question", difference.limit)
     new_plan = ""
     if rate.more is not None and difference.left == 0:
         new_plan = ", in a new plan: delete plan.json of both runs, then adjudge plan --against with a smaller --within"
-    return f"{sentence}{_describe_more(rate.more, 'labelled question')}{new_plan}."
+    return f"{sentence}{more}{new_plan}."
 
 
 def list_system_facts(difference: SystemDifference) -> Iterator[tuple[str, str]]:
@@ -67,7 +68,7 @@ def describe_preference(difference: PreferenceDifference) -> str:
     if not rate.is_shown:
         limits = f"between {_describe_limit(rate.low)} and {_describe_limit(rate.high)} than for the first"
         sentence = "These labels cannot tell which of the two people would prefer more often: for the second it is "
-        return f"{sentence}{limits}{_describe_more(rate.more, 'labelled pair')}."
+        return f"{sentence}{limits}{_describe_more(rate.more, 'labelled pair', difference.limit)}."
     better, worse = ("second", "first") if rate.low > 0 else ("first", "second")
     low, high = sorted((abs(rate.low), abs(rate.high)))
     verb = "prefer" if _is_counted(rate, difference.limit) else "would prefer"
@@ -103,7 +104,7 @@ def describe_judges(difference: JudgeDifference, one: str, other: str, *, margin
         return f"{other} agrees with people exactly as often as {one}."
     sentence = f"These labels cannot tell which judge agrees with people more often: for {other} it is between "
     limits = f"{_describe_limit(share.low)} and {_describe_limit(share.high)} than for {one}"
-    return f"{sentence}{limits}{_describe_more(share.more, 'labelled case')}."
+    return f"{sentence}{limits}{_describe_more(share.more, 'labelled case', difference.limit)}."
 
 
 def describe_verdicts(share: ShareDifference, one: str, other: str, *, margin: float | None = None) -> str:
@@ -193,7 +194,9 @@ def _describe_limit(share: float) -> str:
     return f"{number} points {'less' if share < 0 else 'more'}"
 
 
-def _describe_more(more: int | None, unit: str) -> str:
+def _describe_more(more: int | None, unit: str, limit: LimitKind | None) -> str:
+    """Describe how many more labels would tell, and at which price: to label on after a look is to look again."""
     if more is None:
         return ""
-    return f"; about {more:,} more {unit}{'s' * (more != 1)} would"
+    price = "the wider limits for every look" if limit == "one look" else "these limits, which hold at every look"
+    return f"; about {more:,} more {unit}{'s' * (more != 1)} would, by {price}"
