@@ -115,6 +115,7 @@ def test_unknown_kinds_are_refused():
         as_rule({"model_markup": "fences"})
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("piece", ["<<", "<<a ", "<|a", '"token": "abcd2345" ', "[[A", "[INST", 'token:abcd2345 {"'])
 def test_the_time_grows_with_the_length(piece: str):
     """Also for a text of beginnings: a pattern that begins again at each of them must soon give up."""
