@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import adjudge
 from adjudge import Gate, Judge, Rule
 from adjudge.rules import as_rule
 from kit.patience import HANG
+from kit.rules import EXAMPLES
 
 pytestmark = pytest.mark.timed
 
@@ -30,42 +33,58 @@ def judge_it(content: object) -> bool:
     return content is not None
 
 
-async def count_turns(work: Any) -> tuple[int, Any]:
-    """How many turns another task has while some work is done, and what came of it."""
-    turns = 0
+@dataclass(frozen=True)
+class WatchedCheck:
+    """The check of a rule, which notes its thread and waits in it until the event loop has had a turn."""
 
-    async def turn() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
+    check: Callable[..., Any]
+    loop: asyncio.AbstractEventLoop
+    threads: list[str]
 
-    other = asyncio.ensure_future(turn())
-    await asyncio.sleep(0)
-    turns = 0
-    done = await work
-    other.cancel()
-    return turns, done
+    @property
+    def is_thread_safe(self) -> bool:
+        return bool(getattr(self.check, "is_thread_safe", False))
+
+    def __call__(self, *arguments: object) -> Any:
+        self.threads.append(threading.current_thread().name)
+        if threading.current_thread() is not threading.main_thread():
+            turned = threading.Event()
+            self.loop.call_soon_threadsafe(turned.set)
+            assert turned.wait(HANG), "the event loop waits for the rule"
+        return self.check(*arguments)
+
+
+def watch_threads(spec: Any, check: Callable[[Rule], Any]) -> set[str]:
+    """The names of the threads, without their numbers, in which a rule looks."""
+    rule = as_rule(spec)
+    threads: list[str] = []
+
+    async def run() -> None:
+        watched = WatchedCheck(rule.evaluate, asyncio.get_running_loop(), threads)
+        await check(replace(rule, evaluate=watched))
+
+    asyncio.run(run())
+    return {name.rpartition("_")[0] for name in threads}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_each_rule_that_ships_looks_at_long_content_in_a_thread(name: str):
+    """One of its own, while the event loop goes on."""
+    assert watch_threads(EXAMPLES[name], lambda rule: rule.check(LONG, LONG)) == {"adjudge-rules"}
 
 
 @pytest.mark.parametrize(
     "check",
     [
-        lambda: Gate("g", rules=[SCREEN] * 8).check(LONG),
-        # Decided by its rules: a judge that is asked gives turns of its own.
-        lambda: Judge(judge_it, name="j").evaluate(LONG, criteria="Good.", rules=[SCREEN, {"regex": "never"}]),
-        lambda: as_rule({"some_of": [*[SCREEN] * 8, "substance"]}).check(LONG),
-        lambda: as_rule({"name": "similarity"}).check("ab" * 9_900, "ba" * 9_900),
-        lambda: as_rule("personal_data").check([{"mail": "a@b.co"}] * 5_000),
+        lambda rule: Gate("g", rules=[rule]).check(LONG),
+        lambda rule: Judge(judge_it, name="j").evaluate(LONG, criteria="Good.", rules=[rule, {"regex": "never"}]),
+        lambda rule: rule.check([{"mail": "a@b.co"}] * 5_000),
     ],
-    ids=["gate", "judge", "rules in a rule", "a comparison", "values"],
+    ids=["gate", "judge", "values"],
 )
-def test_the_event_loop_goes_on_while_rules_look_at_long_content(check: Any):
-    """Other tasks have a turn meanwhile: none if the loop's own thread looked.
-
-    There may be no more than one, where the rule is quick or holds the interpreter's lock, as a comparison does.
-    """
-    assert asyncio.run(count_turns(check()))[0] > 0
+def test_whoever_checks_long_content_has_it_looked_at_in_a_thread(check: Callable[[Rule], Any]):
+    """Gates and judges too, and of many values as of a long text."""
+    assert watch_threads(SCREEN, check) == {"adjudge-rules"}
 
 
 @pytest.mark.parametrize("spec", [SCREEN, "secrets", "unicode", "json", {"regex": "a"}])
