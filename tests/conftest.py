@@ -54,7 +54,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "full: runs only where ADJUDGE_FULL is 1, or where it is asked for by name")
     config.addinivalue_line("markers", "no_cover: not followed by coverage (of pytest-cov, which may be absent)")
     config.addinivalue_line("markers", "integration: needs another process, a browser, a cluster or a database server")
-    config.addinivalue_line("markers", "timed: listens on a port of this machine, or lets real time pass")
+    config.addinivalue_line(
+        "markers", "timed: listens on a port of this machine, lets real time pass, or reads a clock"
+    )
     config.addinivalue_line("markers", "slow: waits for a clock, or takes about a second or more")
     sys.addaudithook(refuse_unmarked)
 

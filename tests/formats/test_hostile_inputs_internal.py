@@ -79,6 +79,7 @@ def bombs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     return {name: pack(folder / f"{place}.gz", make()) for place, (name, make) in enumerate(BOMBS.items())}
 
 
+@pytest.mark.timed
 @pytest.mark.no_cover
 @pytest.mark.parametrize("bomb", BOMBS)
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])

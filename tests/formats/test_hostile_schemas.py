@@ -63,6 +63,7 @@ SLOW = {
 }
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("name", SLOW)
 def test_what_would_take_too_long_is_refused_at_once(name: str):
     """As a rule, with ``absent`` too, and as the contract of a tool's output: it is not known whether it fits."""

@@ -34,6 +34,8 @@ from adjudge.testing import ScriptedModel
 from adjudge.tools import validate_reuse
 from kit.tools import candidate
 
+pytestmark = pytest.mark.timed
+
 LEVELS = 30
 
 YAML = "a0: &a0 [1, 2]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, LEVELS))

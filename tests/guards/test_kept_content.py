@@ -184,6 +184,7 @@ def test_held_has_thirty_days_unless_somebody_says(tmp_path: Path):
     assert caught.value.argument == "keep_for"
 
 
+@pytest.mark.timed
 def test_listing_requests_deletes_what_is_over_by_the_ledgers_own_dates(tmp_path: Path):
     """Nobody has to call ``forget_due``: each look at requests does it."""
 

@@ -152,16 +152,19 @@ def test_what_tests_share_is_in_the_kit():
     assert {path.parts[0] for path in shared} == {"kit", "typing"}
 
 
-def test_a_test_that_sleeps_is_marked():
-    """``timed`` or ``integration`` names every test that lets real time pass; a condition is waited for instead."""
-    sleeping = [
+def test_a_test_that_reads_a_clock_is_marked():
+    """``timed`` or ``integration`` names every test that lets real time pass or measures it."""
+    unmarked = [
         f"{house.where(path, function)} {function.name}"
         for path in TESTS.rglob("test_*.py")
-        if not is_timed(find_markers(ast.parse(path.read_text("utf-8"))))
-        for function in find_sleeping(ast.parse(path.read_text("utf-8")))
+        if not is_timed(find_markers(module := ast.parse(path.read_text("utf-8"))))
+        for function in find_timing(module)
     ]
 
-    assert sleeping == []
+    assert unmarked == []
+
+
+VIRTUAL = "from kit.loops import run_virtual\n"
 
 
 @pytest.mark.parametrize(
@@ -172,21 +175,44 @@ def test_a_test_that_sleeps_is_marked():
         ("def wait():\n    time.sleep(1)", ["wait"]),
         ("@pytest.mark.timed\ndef test_a():\n    time.sleep(1)", []),
         ("@pytest.mark.integration\n@pytest.mark.slow\ndef test_a():\n    time.sleep(1)", []),
-        ("async def test_a():\n    await asyncio.sleep(1)\n    run('time.sleep(1)')", []),
+        ("async def test_a():\n    run('time.sleep(1)')", []),
+        ("async def test_a():\n    await asyncio.sleep(1)", ["test_a"]),
+        ("async def test_a():\n    await asyncio.sleep(delay)", ["test_a"]),
+        ("async def test_a():\n    await asyncio.sleep(0)", []),
+        ("async def test_a():\n    async with asyncio.timeout(0.2):\n        pass", ["test_a"]),
+        ("async def test_a():\n    async with asyncio.timeout(HANG):\n        pass", []),
+        (f"{VIRTUAL}async def test_a():\n    await asyncio.sleep(1)", []),
+        (f"{VIRTUAL}async def test_a():\n    time.sleep(1)", ["test_a"]),
+        *(
+            (f"def test_a():\n    started = {clock}()", ["test_a"])
+            for clock in ("time.monotonic", "time.perf_counter", "time.process_time", "time.time", "time.monotonic_ns")
+        ),
+        ("def test_a():\n    started = perf_counter()", ["test_a"]),
+        ("def test_a():\n    assert event.time() == clock.monotonic()", []),
     ],
 )
-def test_a_sleep_without_a_marker_is_found(text: str, found: list[str]):
-    """Also one in what a test calls."""
-    assert [function.name for function in find_sleeping(ast.parse(text))] == found
+def test_a_clock_without_a_marker_is_found(text: str, found: list[str]):
+    """Also one in what a test calls; where time passes without anybody waiting, a sleep is none."""
+    assert [function.name for function in find_timing(ast.parse(text))] == found
 
 
-def find_sleeping(module: ast.Module) -> Iterator[house.FunctionNode]:
-    """Functions of a module that sleep, and do not say that they let time pass."""
+CLOCK = re.compile(r"(time\.)?(sleep|(monotonic|perf_counter|process_time|thread_time)(_ns)?)|time\.time(_ns)?")
+
+
+def find_timing(module: ast.Module) -> Iterator[house.FunctionNode]:
+    """Functions of a module that sleep or read a clock, and do not say so."""
+    is_virtual = any(isinstance(node, ast.ImportFrom) and node.module == "kit.loops" for node in module.body)
     for function in module.body:
         if isinstance(function, house.FunctionNode) and not is_timed(function.decorator_list):
-            calls = [ast.unparse(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)]
-            if {"time.sleep", "sleep"} & set(calls):
+            calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+            if any(CLOCK.fullmatch(ast.unparse(call.func)) or (not is_virtual and is_wait(call)) for call in calls):
                 yield function
+
+
+def is_wait(call: ast.Call) -> bool:
+    """True if a call waits for a time by the event loop's clock; ``HANG`` is none, which only ends what hangs."""
+    name, time = ast.unparse(call.func), ast.unparse(call.args[0]) if call.args else ""
+    return name in {"asyncio.sleep", "asyncio.timeout"} and time not in {"0", "None", "HANG"}
 
 
 def find_markers(module: ast.Module) -> list[ast.expr]:

@@ -920,6 +920,7 @@ def test_options_that_cannot_be_are_refused(folder, options, message):
     assert not (folder / "labels.sqlite").exists()
 
 
+@pytest.mark.timed
 @pytest.mark.slow
 def test_a_queue_of_many_cases_is_quick(tmp_path):
     """The next case does not wait for a look at all of them."""

@@ -28,6 +28,8 @@ from adjudge.ledger.search_text import fold, read_query
 from kit.ledgers import STORES, make_result, open_store, run, start_appender
 from kit.patience import HANG
 
+pytestmark = pytest.mark.timed
+
 CONTENT = "We refund your order 77418.\n\nIt comes back within ten days."
 
 PEOPLE = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 pytest.importorskip("scipy", reason="measuring needs the extra trust")
+
+from scipy import stats
 
 from adjudge import Case, Judge, UsageError, open_run, run
 from adjudge.dataset import Label
@@ -126,6 +129,26 @@ def test_the_preference_is_known_once_the_planned_pairs_are_labelled(pairs: Run)
     assert done.rate.is_shown
     assert done.rate.worth > 97
     assert measurement.to_dict()["preference"]["rate"]["labels"] == 97
+
+
+def test_further_pairs_are_counted_by_the_limits_that_hold_for_them(pairs: Run):
+    """After the one look those for every look, which are wider and take more labels."""
+    plan = make_plan(pairs, within=0.2, seed=1)
+    keep_plan(plan, pairs.folder)
+    with open_label_queue(pairs) as queue:
+        for place, planned in enumerate(plan.order):
+            queue.record("ann", planned.case, "second" if place % 16 < 9 else "first")
+    preference = make_measurement(pairs).preference
+
+    assert preference is not None
+    assert preference.rate is not None
+    rate, number = preference.rate, len(plan.order)
+    assert (preference.limit, rate.is_shown) == ("one look", False)
+    square = -2 * math.log(0.05)
+    mixed = number * (square + math.log(square + 1)) / 100
+    wider = math.sqrt((1 + 1 / mixed) * (square + math.log1p(mixed)))
+    spread = ((rate.high - rate.low) / 2 / stats.t.ppf(0.975, number - 1)) ** 2 * number / (1 - number / PAIRS)
+    assert rate.more == math.ceil(1 / ((rate.value / wider) ** 2 / spread + 1 / PAIRS)) - number
 
 
 def test_pairs_in_random_order_have_limits_for_every_look_and_chosen_ones_none(pairs: Run):

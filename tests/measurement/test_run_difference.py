@@ -252,6 +252,14 @@ def test_judges_of_the_same_answers_are_compared_by_what_they_get_right(tmp_path
             strata.append(PairedCounts(size=stratum.size, **number))
         share = getattr(difference, name)
         assert (share.value, share.low, share.high) == pytest.approx(add_strata(strata), abs=1e-6)
+    # It cannot tell of these, and who labels on after the one look goes by limits for every look.
+    open_share, later = difference.wrong_passes, NormalDist().inv_cdf((1 + find_every_look_level(60)) / 2)
+    assert open_share.value is not None
+    assert open_share.low is not None
+    assert open_share.high is not None
+    assert open_share.low < 0 < open_share.high
+    reach = (open_share.high - open_share.low) / 2 * later / 1.959964
+    assert open_share.more == min(math.ceil(60 * (reach / open_share.value) ** 2), QUESTIONS) - 60
     counted = compare_judges(before, after, labels=label_cases(before, range(QUESTIONS)))
     assert counted.limit == "count"
     assert counted.agreement.value == pytest.approx((24 - 6) / QUESTIONS)

@@ -166,6 +166,15 @@ def test_cases_of_few_groups_are_not_taken_for_independent_ones(tmp_path):
     assert "groups" in candidate.why
 
 
+def test_whoever_is_to_label_more_is_told_the_price(tmp_path):
+    """The limits are for one look, and labelling on is a further one."""
+    old, new = (judge(tmp_path, name, range(5), make_cases(40)) for name in ("old", "new"))
+    candidate = make_succession(old, [new]).candidates[0]
+
+    assert candidate.standing == "unknown"
+    assert "label more cases, but these limits are for one look" in candidate.why
+
+
 def test_judges_of_different_questions_or_cases_are_not_compared(tmp_path):
     """The difference would not be the judges' alone; the message says what to do."""
     cases = make_cases(30)

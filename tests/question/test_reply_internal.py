@@ -219,6 +219,7 @@ def test_deep_and_oversized_values_are_unparseable(inside):
     assert find_reason(f'{{"token": "{TOKEN}", "safe": true, "x": {inside}}}', TOKEN) == "unparseable"
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "text",
     [

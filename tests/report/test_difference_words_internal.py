@@ -8,18 +8,35 @@ from typing import Any
 import pytest
 
 from adjudge.measurement import ShareDifference
-from adjudge.report.difference_words import describe_judges, describe_systems
+from adjudge.report.difference_words import (
+    describe_judges,
+    describe_preference,
+    describe_systems,
+    list_preference_facts,
+    list_system_facts,
+)
 from adjudge.trust.rate_difference import RateDifference
 
 
-def describe(low: float, high: float, margin: float | None) -> str:
-    """The sentence about two systems whose difference has these limits."""
+def make_difference(low: float, high: float, limit: str = "one look", **others: Any) -> Any:
+    """A difference with these limits, by 50 labels of 200 unless all are labelled."""
+    labels = 200 if limit == "count" else 50
     rate = RateDifference(
-        value=(low + high) / 2, low=low, high=high, level=0.95, questions=200, labels=50, unresolved=0, weight=1.0,
-        worth=60, more=None, judged=0.0,
+        value=(low + high) / 2, low=low, high=high, level=0.95, questions=200, labels=labels, weight=1.0, worth=60,
+        judged=0.0, **{"unresolved": 0, "more": None} | others,
     )  # fmt: skip
-    difference: Any = SimpleNamespace(rate=rate, because="")
-    return describe_systems(difference, "old", "new", margin=margin)
+    return SimpleNamespace(rate=rate, limit=limit, because="", left=None, questions=labels)
+
+
+def make_agreement(low: float, high: float, limit: str = "one look", *, more: int | None = None) -> Any:
+    """Two judges whose agreement with people differs by these limits."""
+    share = ShareDifference(before=40, after=42, of=50, value=(low + high) / 2, low=low, high=high, more=more)
+    return SimpleNamespace(agreement=share, limit=limit, because="")
+
+
+def describe(low: float, high: float, margin: float | None, limit: str = "one look", **others: Any) -> str:
+    """The sentence about two systems whose difference has these limits."""
+    return describe_systems(make_difference(low, high, limit, **others), "old", "new", margin=margin)
 
 
 @pytest.mark.parametrize("margin", [None, 0.1])
@@ -45,26 +62,60 @@ def test_a_limit_that_is_not_0_is_not_shown_as_0(low: float, words: str):
 
 
 def test_where_every_label_is_there_no_difference_is_none():
-    """Nothing is left that could tell."""
-    assert describe(0.0, 0.0, None) == "People would pass new exactly as often as old."
+    """Nothing is left that could tell, and what was counted has no limits."""
+    counted = make_difference(0.0, 0.0, "count")
+
+    assert describe(0.0, 0.0, None, "count") == "People would pass new exactly as often as old."
+    assert describe_preference(counted) == "People would prefer both equally often."
+    assert describe_judges(make_agreement(0.0, 0.0, "count"), "old", "new") == (
+        "new agrees with people exactly as often as old."
+    )
+    assert dict(list_system_facts(counted))["difference"] == "+0.0 points"
+    assert dict(list_preference_facts(counted))["second less first"] == "+0.0 points"
+
+
+@pytest.mark.parametrize(("limit", "unresolved"), [("one look", 0), ("every look", 0), ("count", 3)])
+def test_a_sample_is_never_worded_as_a_count(limit: str, unresolved: int):
+    """Not even where its limits are equal: some answers have no label, or none that people settled."""
+    sample = make_difference(0.0, 0.0, limit, unresolved=unresolved)
+
+    assert describe(0.0, 0.0, None, limit, unresolved=unresolved).startswith("These labels cannot tell")
+    assert describe_preference(sample).startswith("These labels cannot tell")
+    if not unresolved:
+        assert "cannot tell" in describe_judges(make_agreement(0.0, 0.0, limit), "old", "new")
+    assert "(+0.0 to +0.0)" in dict(list_system_facts(sample))["difference"]
+    assert "(+0.0 to +0.0)" in dict(list_preference_facts(sample))["second less first"]
+
+
+ONCE = "by the wider limits for every look"
+ALWAYS = "by these limits, which hold at every look"
 
 
 @pytest.mark.parametrize(
-    ("more", "ends"),
+    ("more", "limit", "ends"),
     [
-        (37, "than for old; about 37 more labelled cases would."),
-        (1200, "than for old; about 1,200 more labelled cases would."),
-        (1, "than for old; about 1 more labelled case would."),
-        (None, "than for old."),
+        (37, "one look", f"; about 37 more labelled cases would, {ONCE}."),
+        (1200, "every look", f"; about 1,200 more labelled cases would, {ALWAYS}."),
+        (1, "one look", f"; about 1 more labelled case would, {ONCE}."),
+        (None, "one look", "."),
     ],
 )
-def test_labels_that_cannot_tell_two_judges_apart_say_how_many_would(more: int | None, ends: str):
-    """Unless no number of labels would."""
-    share = ShareDifference(before=40, after=42, of=50, value=0.04, low=-0.031, high=0.11, more=more)
-    difference: Any = SimpleNamespace(agreement=share, because="")
-    sentence = describe_judges(difference, "old", "new")
+def test_labels_that_cannot_tell_two_judges_apart_say_how_many_would(more: int | None, limit: str, ends: str):
+    """Unless no number of labels would; and by which limits, because whoever labels on looks again."""
+    sentence = describe_judges(make_agreement(-0.031, 0.11, limit, more=more), "old", "new")
 
     assert sentence == (
         "These labels cannot tell which judge agrees with people more often: for new it is between 3.1 points less and "
-        f"11.0 points more {ends}"
+        f"11.0 points more than for old{ends}"
     )
+
+
+@pytest.mark.parametrize(("limit", "price"), [("one look", ONCE), ("every look", ALWAYS)])
+def test_the_price_of_more_labels_is_said_of_systems_and_pairs(limit: str, price: str):
+    """The limits for one look are for one look."""
+    difference = make_difference(-0.031, 0.11, limit, more=37)
+
+    assert describe_preference(difference).endswith(f"; about 37 more labelled pairs would, {price}.")
+    assert describe_systems(difference, "old", "new").endswith(f"; about 37 more labelled questions would, {price}.")
+    difference.left = 0
+    assert f"would, {price}, in a new plan: delete" in describe_systems(difference, "old", "new")

@@ -283,6 +283,7 @@ def test_what_a_refusing_rule_finds_it_finds_in_every_spelling(data: st.DataObje
     assert not check(rule, data.draw(documents(text))).passed
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "content",
     [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+import threading
 import time
 from typing import Any
 
@@ -65,6 +67,17 @@ def test_imitations_are_found(kind: str, text: str):
     assert not check(f"see {json.dumps({'note': text})}").passed
 
 
+@pytest.mark.parametrize("before", [3_990, 19_980, 65_520])
+@pytest.mark.parametrize("kind", IMITATIONS)
+def test_imitations_are_found_wherever_they_stand(kind: str, before: int):
+    """In a long text too, and across a border where it is searched in parts."""
+    text = IMITATIONS[kind][0]
+
+    for padding in range(before, before + 30):
+        found = check(f"{'.' * padding}\n{text}", kinds=kind).metadata["found"]
+        assert [one["place"] for one in found] == ["line 2"]
+
+
 def test_a_reply_that_is_the_content_itself_is_found():
     """As a JSON value it has no quotation marks to look for."""
     reply = {"token": "abcd2345", "criteria": [{"name": "criteria", "reasoning": "Good.", "score": 1.0}]}
@@ -102,6 +115,7 @@ def test_unknown_kinds_are_refused():
         as_rule({"model_markup": "fences"})
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("piece", ["<<", "<<a ", "<|a", '"token": "abcd2345" ', "[[A", "[INST", 'token:abcd2345 {"'])
 def test_the_time_grows_with_the_length(piece: str):
     """Also for a text of beginnings: a pattern that begins again at each of them must soon give up."""
@@ -110,3 +124,31 @@ def test_the_time_grows_with_the_length(piece: str):
     check(text)
 
     assert time.process_time() - started < 5
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize("kind", IMITATIONS)
+def test_others_go_on_while_it_searches(kind: str):
+    """A thread that only gets the interpreter's lock when it is given up has turns during a search."""
+    rule, text, done, turns = as_rule({"model_markup": kind}), "1:" * 100_000, threading.Event(), [0]
+
+    def take_turns() -> None:
+        while not done.is_set():
+            time.sleep(0)
+            turns[0] += 1
+
+    rule.evaluate(text)
+    usual, other = sys.getswitchinterval(), threading.Thread(target=take_turns)
+    sys.setswitchinterval(1_000)
+    try:
+        other.start()
+        before = turns[0]
+        for _ in range(200):
+            rule.evaluate(text)
+            if turns[0] > before:
+                break
+        assert turns[0] > before
+    finally:
+        done.set()
+        sys.setswitchinterval(usual)
+        other.join()

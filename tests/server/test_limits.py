@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,7 @@ largest_content = 1_000
 """
 
 JUDGE = "def answer(content):\n    return True\n"
-JUDGED = '\n[judges.calm]\nseats = ["python:limit_judges:answer"]\n\n[defaults]\njudge = "calm"\n'
+JUDGED = '\n[judges.calm]\nseats = ["python:{module}:answer"]\n\n[defaults]\njudge = "calm"\n'
 
 RULE = {"length": 10_000_000}
 INNER = {"some_of": [RULE, RULE]}
@@ -31,20 +34,33 @@ SENTENCES = [f"Good {number}." for number in range(5)]
 CRITERIA = [{"name": f"c{number}", "description": "Good."} for number in range(5)]
 
 
+@contextmanager
+def serve(folder: Path, settings: str) -> Iterator[Callable[..., Any]]:
+    # A module has its name once in a process.
+    module = f"{folder.name}_judges"
+    (folder / f"{module}.py").write_text(JUDGE, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        with run_server(folder, config=CONFIG + settings + JUDGED.format(module=module)) as server:
+            client = server.open_client(key=server.make_key("judge"))
+
+            def post(path: str, **body: Any) -> Any:
+                return client.post(path, json=body)
+
+            yield post
+
+
 @pytest.fixture(scope="module")
-def post(tmp_path_factory: Any, request: Any):
-    folder = tmp_path_factory.mktemp("server")
-    (folder / "limit_judges.py").write_text(JUDGE, encoding="utf-8")
-    patch = pytest.MonkeyPatch()
-    patch.syspath_prepend(str(folder))
-    with run_server(folder, config=CONFIG + SETTINGS + JUDGED) as server:
-        client = server.open_client(key=server.make_key("judge"))
-
-        def post(path: str, **body: Any) -> Any:
-            return client.post(path, json=body)
-
+def post(tmp_path_factory: Any) -> Iterator[Callable[..., Any]]:
+    with serve(tmp_path_factory.mktemp("server"), SETTINGS) as post:
         yield post
-    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def post_to_default(tmp_path_factory: Any) -> Iterator[Callable[..., Any]]:
+    """To a server whose configuration sets no limit."""
+    with serve(tmp_path_factory.mktemp("default"), "") as post:
+        yield post
 
 
 ALLOWED: dict[str, tuple[str, dict[str, Any]]] = {
@@ -111,6 +127,40 @@ def test_a_larger_one_is_refused(name: str, post: Any):
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
     assert message in detail
     assert "under [server] of adjudge.toml" in detail
+
+
+DEFAULTS: dict[str, tuple[int, Callable[[int], dict[str, Any]]]] = {
+    "most_rules": (32, lambda number: {"rules": [RULE] * number}),
+    "most_criteria": (100, lambda number: {"criteria": [f"Good {one}." for one in range(number)]}),
+    "largest_content": (500_000, lambda number: {"content": "x" * number}),
+}
+
+
+@pytest.mark.parametrize("setting", DEFAULTS)
+def test_a_server_that_is_told_nothing_has_limits(setting: str, post_to_default: Any):
+    """The limit itself is taken, one more is not, and the message names the setting."""
+    most, make = DEFAULTS[setting]
+    at_most, beyond = (
+        post_to_default("/v1/evaluate", **({"content": "x", "criteria": "Good."} | make(number)))
+        for number in (most, most + 1)
+    )
+
+    assert at_most.status_code == 200
+    assert (beyond.status_code, beyond.json()["code"]) == (413, "too_large")
+    assert setting in beyond.json()["detail"]
+
+
+def test_the_page_says_how_large_the_limits_are():
+    """In the table of the settings."""
+    page = (Path(__file__).parents[2] / "docs" / "server.md").read_text("utf-8")
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (`[\d_]+`(?:, `[\d_]+`)*) \|", page, re.MULTILINE)
+    stated = {
+        name: int(number)
+        for names, numbers in rows
+        for name, number in zip(re.findall(r"\w+", names), re.findall(r"[\d_]+", numbers), strict=True)
+    }
+
+    assert {name: stated[name] for name in DEFAULTS} == {name: most for name, (most, _) in DEFAULTS.items()}
 
 
 @pytest.mark.parametrize("body", [{"criteria": [1] * 90_000}, {"rules": [1] * 90_000}, {"criteria": ["x"] * 90_000}])

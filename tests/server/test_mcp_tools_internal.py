@@ -449,6 +449,7 @@ def test_waiting_reports_progress_and_ends_when_people_decide(use):
     use(work)
 
 
+@pytest.mark.timed
 def test_a_call_that_is_cancelled_approves_nothing(use):
     """The client gives up waiting; the request stays open."""
 

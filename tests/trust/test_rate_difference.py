@@ -117,6 +117,26 @@ def test_every_question_labelled_leaves_no_width():
     assert (difference.more, difference.worth) == (None, 4)
 
 
+@pytest.mark.parametrize("judged_right", range(20, 41))
+def test_a_count_of_no_difference_is_0(judged_right: int):
+    """And not 1e-17, which would show one of two equal systems to be better, however the judge is weighed."""
+    truth = [1, -1, 0, 0] * 10
+    judged = [*truth[:judged_right], *([0, 1] * 10)[: 40 - judged_right]]
+    made = make_rate_difference(judged, {place: (value, value) for place, value in enumerate(truth)})
+
+    assert (made.value, made.low, made.high, made.is_shown) == (0, 0, 0, False)
+
+
+def test_a_count_of_strata_without_a_difference_is_0():
+    """What one stratum gains the others lose."""
+    strata = [
+        PairedCounts(size=size, of=size, gained=gained, lost=lost)
+        for size, gained, lost in ((29, 0, 4), (14, 1, 0), (26, 3, 0))
+    ]
+
+    assert find_stratified_difference(strata) == (0, 0, 0)
+
+
 def test_labels_that_are_not_settled_widen_the_limits_to_both_sides():
     """The limits hold whether an open answer is good or bad."""
     settled = make_rate_difference([0] * 100, settle(dict.fromkeys(range(40), 0)))

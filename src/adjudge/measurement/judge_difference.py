@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from statistics import NormalDist
 from typing import Any, ClassVar
 
 from adjudge.dataset.contents import digest_content
@@ -119,10 +120,12 @@ def compare_judges(
     if limit is not None and any(not number for number in _count_by_stratum(cases, sizes).values()):
         limit, because = None, "a stratum of the plan has no label that people agree on; label more of its cases"
     known_sizes = None if limit is None else sizes
+    # After the one look, further labels bring the wider limits, which a difference has to be shown by.
+    later = find_wider_level(len(cases), 1 - measurement.limit.level) if measurement.limit and cases else level
     return JudgeDifference(
-        agreement=_make_share(cases, _AGREEMENT, known_sizes, level),
-        wrong_passes=_make_share(cases, _WRONG_PASSES, known_sizes, level),
-        wrong_fails=_make_share(cases, _WRONG_FAILS, known_sizes, level),
+        agreement=_make_share(cases, _AGREEMENT, known_sizes, level, later),
+        wrong_passes=_make_share(cases, _WRONG_PASSES, known_sizes, level, later),
+        wrong_fails=_make_share(cases, _WRONG_FAILS, known_sizes, level, later),
         limit=limit,
         because=because,
         draw=measurement.draw,
@@ -233,8 +236,9 @@ def _make_share(
     cells: _Cells,
     sizes: Mapping[str, int] | None,
     level: float,
+    later: float,
 ) -> ShareDifference:
-    """Make the difference of a share; without ``sizes`` its counts alone."""
+    """Make the difference of a share; without ``sizes`` its counts alone. ``later`` is the level of the next look."""
     flags = [(case.stratum, (case.truth, case.before) in cells, (case.truth, case.after) in cells) for case in cases]
     before, after = sum(flag for _, flag, _ in flags), sum(flag for _, _, flag in flags)
     if sizes is None:
@@ -249,7 +253,8 @@ def _make_share(
         for name, size in sizes.items()
     ]
     value, low, high = find_stratified_difference(strata, level=level)
-    more = _find_more(value, (high - low) / 2, len(cases), sum(sizes.values())) if low <= 0 <= high else None
+    reach = (high - low) / 2 * _find_z(later) / _find_z(level)
+    more = _find_more(value, reach, len(cases), sum(sizes.values())) if low <= 0 <= high else None
     return ShareDifference(before=before, after=after, of=len(cases), value=value, low=low, high=high, more=more)
 
 
@@ -258,3 +263,7 @@ def _find_more(value: float, reach: float, labelled: int, whole: int) -> int | N
     if abs(value) < 1e-12 or labelled == whole:
         return None
     return max(min(math.ceil(labelled * (reach / value) ** 2), whole) - labelled, 1)
+
+
+def _find_z(level: float) -> float:
+    return NormalDist().inv_cdf((1 + level) / 2)

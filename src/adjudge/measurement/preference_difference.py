@@ -53,10 +53,12 @@ def find_preference_difference(tally: MeasurementTally, run: RatedRun, rate_limi
     if problem is not None or limit is None:
         return PreferenceDifference(rate=None, limit=None, because=problem or run.missing, pairs=len(places))
     labelled = [(_JUDGED.get(row.verdict, 0), _BOUNDS.get(row.heap, (-1, 1))) for row in tally.list_rows(places)]
+    wider = find_quantile(len(labelled), 1 - limit.level)
     rate = make_rate_difference(
         _list_judged(tally, [value for value, _ in labelled]),
         {place: bounds for place, (_, bounds) in enumerate(labelled)},
-        quantile=find_quantile(len(labelled), 1 - limit.level) if limit.kind == "every look" else None,
+        quantile=wider if limit.kind == "every look" else None,
+        later_quantile=wider,
     )
     return PreferenceDifference(rate=rate, limit=limit.kind, because=limit.because, pairs=len(labelled))
 

@@ -392,13 +392,16 @@ def _find_open(agreement: PairedShare, wrong: PairedShare | None, margin: float,
     if (agreement.low, agreement.high) == NOTHING_KNOWN:
         return f"the labelled cases are of fewer than {LEAST_UNITS} groups; label cases of more groups"
     if agreement.low < -margin:
-        return f"it may agree on up to {format_points(-agreement.low)} points fewer; label more cases"
+        return f"it may agree on up to {format_points(-agreement.low)} points fewer; label more cases{_PRICE}"
     if not any_bad:
         return "no labelled case is one that people failed, so nobody knows what it would let pass"
     if wrong is not None and wrong.high > margin:
         excess = format_points(wrong.high)
-        return f"it may pass up to {excess} points more of what people failed; label more of such cases"
+        return f"it may pass up to {excess} points more of what people failed; label more of such cases{_PRICE}"
     return None
+
+
+_PRICE = ", but these limits are for one look, and err more often with each further one"
 
 
 def _count_flips(pairs: Sequence[tuple[_Judged, _Judged]]) -> dict[tuple[str, str], int]:

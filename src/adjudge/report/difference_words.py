@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from adjudge.formats.numbers import count_digits, format_decimal, format_points
 from adjudge.measurement.judge_difference import JudgeDifference, ShareDifference
+from adjudge.measurement.limit import LimitKind
 from adjudge.measurement.preference_difference import PreferenceDifference
 from adjudge.measurement.run_difference import SystemDifference
 from adjudge.templates.figures import format_count
@@ -31,14 +32,15 @@ def describe_systems(difference: SystemDifference, one: str, other: str, *, marg
     if enough:
         between = f"between {_describe_limit(rate.low)} and {_describe_limit(rate.high)}"
         return f"By people's labels {other} is {enough} than {one}: the difference is {between}."
-    if rate.low == rate.high == 0:
+    if _is_counted(rate, difference.limit) and not rate.value:
         return f"People would pass {other} exactly as often as {one}."
     sentence = f"These labels cannot tell whether people would pass {other} more often than {one}: "
     sentence += f"the difference is between {_describe_limit(rate.low)} and {_describe_limit(rate.high)}"
+    more = _describe_more(rate.more, "labelled question", difference.limit)
     new_plan = ""
     if rate.more is not None and difference.left == 0:
         new_plan = ", in a new plan: delete plan.json of both runs, then adjudge plan --against with a smaller --within"
-    return f"{sentence}{_describe_more(rate.more, 'labelled question')}{new_plan}."
+    return f"{sentence}{more}{new_plan}."
 
 
 def list_system_facts(difference: SystemDifference) -> Iterator[tuple[str, str]]:
@@ -47,7 +49,7 @@ def list_system_facts(difference: SystemDifference) -> Iterator[tuple[str, str]]
     if rate is None:
         yield "labelled", format_count(difference.questions, "question")
         return
-    yield "difference", _format_difference(rate)
+    yield "difference", _format_difference(rate, difference.limit)
     yield "by the judge alone", f"{format_points(rate.judged, sign=True)} points"
     unresolved = f", {rate.unresolved:,} of them unresolved" if rate.unresolved else ""
     yield "labelled", f"both answers of {rate.labels:,} of {format_count(rate.questions, 'question')}{unresolved}"
@@ -61,15 +63,15 @@ def describe_preference(difference: PreferenceDifference) -> str:
     rate = difference.rate
     if rate is None:
         return f"Which of the two people would prefer more often is not known: {difference.because}."
-    if rate.low == rate.high == 0:
+    if _is_counted(rate, difference.limit) and not rate.value:
         return "People would prefer both equally often."
     if not rate.is_shown:
         limits = f"between {_describe_limit(rate.low)} and {_describe_limit(rate.high)} than for the first"
         sentence = "These labels cannot tell which of the two people would prefer more often: for the second it is "
-        return f"{sentence}{limits}{_describe_more(rate.more, 'labelled pair')}."
+        return f"{sentence}{limits}{_describe_more(rate.more, 'labelled pair', difference.limit)}."
     better, worse = ("second", "first") if rate.low > 0 else ("first", "second")
     low, high = sorted((abs(rate.low), abs(rate.high)))
-    verb = "prefer" if difference.limit == "count" and not rate.unresolved else "would prefer"
+    verb = "prefer" if _is_counted(rate, difference.limit) else "would prefer"
     return f"People {verb} the {better} {_describe_shown(low, high)} often than the {worse}."
 
 
@@ -78,7 +80,7 @@ def list_preference_facts(difference: PreferenceDifference) -> Iterator[tuple[st
     rate = difference.rate
     if rate is None:
         return
-    yield "second less first", _format_difference(rate)
+    yield "second less first", _format_difference(rate, difference.limit)
     yield "by the judge alone", f"{format_points(rate.judged, sign=True)} points"
     if difference.limit == "one look" and not rate.unresolved:
         yield "worth", f"as much as {format_count(rate.worth, 'labelled pair')} without a judge"
@@ -97,9 +99,12 @@ def describe_judges(difference: JudgeDifference, one: str, other: str, *, margin
     if enough:
         between = f"between {_describe_limit(share.low)} and {_describe_limit(share.high)}"
         return f"By people's labels {other} is {enough} than {one}: its agreement differs by {between}."
+    # By counting, only cases that nobody settled leave a width.
+    if difference.limit == "count" and not share.low and not share.high:
+        return f"{other} agrees with people exactly as often as {one}."
     sentence = f"These labels cannot tell which judge agrees with people more often: for {other} it is between "
     limits = f"{_describe_limit(share.low)} and {_describe_limit(share.high)} than for {one}"
-    return f"{sentence}{limits}{_describe_more(share.more, 'labelled case')}."
+    return f"{sentence}{limits}{_describe_more(share.more, 'labelled case', difference.limit)}."
 
 
 def describe_verdicts(share: ShareDifference, one: str, other: str, *, margin: float | None = None) -> str:
@@ -142,8 +147,13 @@ def list_shares(difference: JudgeDifference) -> Iterator[tuple[str, ShareDiffere
     yield "wrong fails", difference.wrong_fails
 
 
-def _format_difference(rate: RateDifference) -> str:
-    limits = f" ({format_points_between(rate.low, rate.high)})" if rate.low < rate.high else ""
+def _is_counted(rate: RateDifference, limit: LimitKind | None) -> bool:
+    """Return whether a difference is a count: all is labelled and settled. Of a sample, no limits make it one."""
+    return limit == "count" and not rate.unresolved
+
+
+def _format_difference(rate: RateDifference, limit: LimitKind | None) -> str:
+    limits = "" if _is_counted(rate, limit) else f" ({format_points_between(rate.low, rate.high)})"
     return f"{format_points(rate.value, sign=True)} points{limits}"
 
 
@@ -184,7 +194,9 @@ def _describe_limit(share: float) -> str:
     return f"{number} points {'less' if share < 0 else 'more'}"
 
 
-def _describe_more(more: int | None, unit: str) -> str:
+def _describe_more(more: int | None, unit: str, limit: LimitKind | None) -> str:
+    """Describe how many more labels would tell, and at which price: to label on after a look is to look again."""
     if more is None:
         return ""
-    return f"; about {more:,} more {unit}{'s' * (more != 1)} would"
+    price = "the wider limits for every look" if limit == "one look" else "these limits, which hold at every look"
+    return f"; about {more:,} more {unit}{'s' * (more != 1)} would, by {price}"

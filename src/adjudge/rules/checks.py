@@ -27,6 +27,7 @@ from adjudge.hooks import logger
 from adjudge.result import RuleResult
 from adjudge.rules.document import fold, read_value
 from adjudge.rules.json_objects import list_objects
+from adjudge.rules.threads import take_turn
 from adjudge.rules.values import (
     Place,
     TooDeepError,
@@ -368,7 +369,8 @@ def make_similarity(*, min: float = 0.8) -> Comparison:  # noqa: A002
                 return _make_failure(
                     f"the {label} is {len(text):,} characters long; at most {SIMILARITY_LIMIT:,} compare"
                 )
-        score = float(Indel.normalized_similarity(ours, theirs))
+        with take_turn():
+            score = float(Indel.normalized_similarity(ours, theirs))
         # The tolerance is the package's own: a threshold of 0.8 must accept what rounds to 0.8.
         passed = score >= needed - 1e-9
         message = "similarity to the reference is {}, needed {}".format(*format_apart(score, needed))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from adjudge.result import RuleResult
@@ -19,20 +20,16 @@ KINDS = {
     "reply": "form of a judge's reply",
 }
 
-# Every repetition has a limit, and none stands within another, so that the time is linear in the text.
+# By RE2, which searches without the interpreter's lock, in a time that is linear in the text.
 _PATTERNS = {
-    "fence": re.compile(r"<<(?:end )?[^<>\n\0]{1,80} [0-9a-z]{8}>>", re.IGNORECASE),
-    "template": re.compile(
-        r"<\|[^|<>\n\0]{1,40}\|>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|<\|?/?(?:bos|eos)\|?>", re.IGNORECASE
-    ),
-    "reply": re.compile(
-        # A token, and soon after it what a reply says; in a JSON value names and values stand without quotation marks.
-        r"""\btoken["']?\s{0,9}:\s{0,9}["']?[0-9a-z]{8}\b(?=.{0,300}?\b(?:score|passed|winner|level)["']?\s{0,9}:)"""
-        # The verdicts of MT-Bench.
-        r"|\[\[(?:A|B|C|tie|rating: ?[0-9]{1,3})\]\]",
-        re.DOTALL,
-    ),
+    "fence": r"(?i)<<(?:end )?[^<>\n\x00]{1,80} [0-9a-z]{8}>>",
+    "template": r"(?i)<\|[^|<>\n\x00]{1,40}\|>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|<\|?/?(?:bos|eos)\|?>",
+    # A token, or one of the verdicts of MT-Bench; in a JSON value names and values stand without quotation marks.
+    "reply": r"""(\btoken["']?\s{0,9}:\s{0,9}["']?[0-9a-z]{8}\b)|\[\[(?:A|B|C|tie|rating: ?[0-9]{1,3})\]\]""",
 }
+
+# Soon after its token stands what a reply says. RE2 cannot look ahead.
+_SAYS = re.compile(r""".{0,300}?\b(?:score|passed|winner|level)["']?\s{0,9}:""", re.DOTALL)
 
 
 def make_model_markup(*, kinds: str | Sequence[str] | None = None) -> Callable[[Any], RuleResult]:
@@ -42,9 +39,17 @@ def make_model_markup(*, kinds: str | Sequence[str] | None = None) -> Callable[[
     def check(content: Any) -> RuleResult:
         def find(document: Document) -> Iterator[Detection]:
             for kind in chosen_kinds:
-                for match in _PATTERNS[kind].finditer(document.text):
-                    yield Detection(kind=KINDS[kind], start=match.start(), end=match.end())
+                for match in _compile_kind(kind).finditer(document.text):
+                    if not match.lastindex or _SAYS.match(document.text, match.end()):
+                        yield Detection(kind=KINDS[kind], start=match.start(), end=match.end())
 
         return search(content, find, nothing="imitates no markup of a model")
 
     return check
+
+
+@lru_cache(maxsize=len(_PATTERNS))
+def _compile_kind(kind: str) -> Any:
+    import re2
+
+    return re2.compile(_PATTERNS[kind])

@@ -1,7 +1,7 @@
 """Long contents are looked at by rules in two threads, so that the event loop goes on meanwhile.
 
 Two, because a comparison of texts, and much of Python, holds the interpreter's lock: with more threads the event loop
-would wait for each of them in turn. All event loops of a process share the two.
+would wait for each of them in turn. All event loops of a process share the two, and one of them compares at a time.
 
 No rule is ended here, or anywhere: a rule that hangs has no time limit. Instead each check bounds what it looks at
 (such as ``SIMILARITY_LIMIT`` in ``checks.py``), and patterns that users write run in re2. A caller that is cancelled
@@ -16,6 +16,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TypeVar
 
@@ -79,6 +80,14 @@ def stop_if_abandoned() -> None:
         raise AbandonedError
 
 
+def take_turn() -> AbstractContextManager[object]:
+    """Return the turn of whichever of the two threads is about to keep the interpreter's lock for long.
+
+    Without it both would, one after the other, and the event loop would wait for two. Elsewhere nothing is waited for.
+    """
+    return _turn if getattr(_here, "abandoned", None) is not None else nullcontext()
+
+
 def _call_unless_abandoned(abandoned: threading.Event, function: Callable[..., T], arguments: tuple[object, ...]) -> T:
     _here.abandoned = abandoned
     try:
@@ -91,6 +100,8 @@ def _call_unless_abandoned(abandoned: threading.Event, function: Callable[..., T
 _here = threading.local()
 
 _lock = threading.Lock()
+
+_turn = threading.Lock()
 
 _pools: list[ThreadPoolExecutor] = []
 """The pool of this process, made at first use."""
@@ -105,8 +116,8 @@ def _find_pool() -> ThreadPoolExecutor:
 
 def _start_anew() -> None:
     """Forget the threads in a child that was forked, which has none of its parent's."""
-    global _lock  # noqa: PLW0603 - there is no other way to a lock that nobody can release
-    _lock = threading.Lock()
+    global _lock, _turn
+    _lock, _turn = threading.Lock(), threading.Lock()
     _pools.clear()
 
 

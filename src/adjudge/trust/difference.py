@@ -254,10 +254,12 @@ def find_stratified_difference(strata: Sequence[PairedCounts], *, level: float =
         low, high = find_paired_difference(stratum.gained, stratum.lost, stratum.of, level=level)
         weight, middle = stratum.size / whole, (stratum.gained - stratum.lost) / stratum.of
         rest = 1 - stratum.of / stratum.size
-        value += weight * middle
+        # Divided by the whole at the end: of a count the sum is exact, and a difference of 0 is not 1e-17.
+        value += stratum.size * (stratum.gained - stratum.lost) / stratum.of
         # The limits lie about a value that is drawn to the middle, so one of them may be on the wrong side of it.
         below += weight**2 * max(middle - low, 0.0) ** 2 * rest
         above += weight**2 * max(high - middle, 0.0) ** 2 * rest
+    value /= whole
     return value, max(value - math.sqrt(below), -1.0), min(value + math.sqrt(above), 1.0)
 
 

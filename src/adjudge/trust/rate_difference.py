@@ -173,8 +173,10 @@ def _estimate_corrected(
     residuals = truth - weight * seen
     spread = _find_variance(residuals)
     factor = float(stdtrit(number - 1, (1 + level) / 2)) if quantile is None else quantile
+    # Where all are labelled the correction is exact, and so is the sum: a difference of 0 must not come out as 1e-17.
+    value = truth.mean() if number == len(whole) else weight * whole.mean() + residuals.mean()
     return _Estimate(
-        value=float(weight * whole.mean() + residuals.mean()),
+        value=float(value),
         reach=factor * math.sqrt(spread / number * (1 - number / len(whole))),
         weight=weight,
         spread=spread,

@@ -145,7 +145,7 @@ def test_labels_that_cannot_tell_say_how_many_more_would(server: RunningServer, 
 
     assert re.fullmatch(
         r"These labels cannot tell whether people would pass f more often than e: the difference is between "
-        r"\d+\.\d points less and \d+\.\d points more; about \d+ more labelled questions? would, "
+        r"\d+\.\d points less and \d+\.\d points more; about \d+ more labelled questions? would, by .* every look, "
         r"in a new plan: delete plan\.json of both runs, then adjudge plan --against with a smaller --within\.",
         lead,
     )
