@@ -99,6 +99,32 @@ def test_a_coroutine_that_nobody_awaits_is_closed(is_late: bool):
     assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
 
 
+def test_a_coroutine_that_comes_after_the_loop_was_closed_is_closed():
+    """As when a program ends while a function that was given up still works."""
+    release = threading.Event()
+    made = []
+
+    async def answer():
+        return "yes"
+
+    def make():
+        assert release.wait(HANG)
+        made.append(answer())
+        return made[0]
+
+    async def run():
+        calling = asyncio.create_task(call_in_thread(make, name="test"))
+        await asyncio.sleep(0)
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+
+    asyncio.run(run())
+    release.set()
+
+    wait_for(lambda: made and inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED)
+
+
 def test_an_idle_thread_ends(monkeypatch):
     """After a while without a call."""
     monkeypatch.setattr(threads, "IDLE_SECONDS", 0.01)

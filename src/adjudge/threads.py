@@ -13,7 +13,6 @@ import inspect
 import os
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias, TypeVar
 
@@ -73,8 +72,8 @@ async def call_in_thread(function: Callable[[], T], *, name: str, on_return: Cal
         return functools.partial(report, result, error)
 
     def report(result: Any, error: BaseException | None) -> None:
-        with suppress(RuntimeError):  # the loop was closed meanwhile, and nobody waits
-            loop.call_soon_threadsafe(finish, result, error)
+        if not _call_soon(loop, functools.partial(finish, result, error)):
+            _drop(result)
 
     try:
         _pool.submit(work, name)
@@ -83,6 +82,15 @@ async def call_in_thread(function: Callable[[], T], *, name: str, on_return: Cal
             on_return()
         raise
     return await _take(outcome)
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> bool:
+    """Have an event loop call a function; return false where the loop was closed meanwhile, and nobody waits."""
+    try:
+        loop.call_soon_threadsafe(function)
+    except RuntimeError:
+        return False
+    return True
 
 
 async def _take(outcome: asyncio.Future[T]) -> T:
