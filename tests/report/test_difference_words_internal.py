@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adjudge.measurement import ShareDifference
+from adjudge.measurement import LabelDraw, ShareDifference
 from adjudge.report.difference_words import describe_judges, describe_systems
 from adjudge.trust.rate_difference import RateDifference
 
@@ -49,22 +49,38 @@ def test_where_every_label_is_there_no_difference_is_none():
     assert describe(0.0, 0.0, None) == "People would pass new exactly as often as old."
 
 
+def describe_unclear_judges(more: int | None, draw: LabelDraw | None) -> str:
+    """The sentence about two judges between whom the labels, drawn like this, cannot tell."""
+    share = ShareDifference(before=40, after=42, of=50, value=0.04, low=-0.031, high=0.11, more=more)
+    difference: Any = SimpleNamespace(agreement=share, because="", draw=draw)
+    return describe_judges(difference, "old", "new")
+
+
+DRAW = ": label on, or draw them (adjudge plan RUN --against RUN2)."
+
+
 @pytest.mark.parametrize(
     ("more", "ends"),
     [
-        (37, "than for old; about 37 more labelled cases would."),
-        (1200, "than for old; about 1,200 more labelled cases would."),
-        (1, "than for old; about 1 more labelled case would."),
+        (37, f"than for old; about 37 more labelled cases would{DRAW}"),
+        (1200, f"than for old; about 1,200 more labelled cases would{DRAW}"),
+        (1, f"than for old; about 1 more labelled case would{DRAW}"),
         (None, "than for old."),
     ],
 )
 def test_labels_that_cannot_tell_two_judges_apart_say_how_many_would(more: int | None, ends: str):
-    """Unless no number of labels would."""
-    share = ShareDifference(before=40, after=42, of=50, value=0.04, low=-0.031, high=0.11, more=more)
-    difference: Any = SimpleNamespace(agreement=share, because="")
-    sentence = describe_judges(difference, "old", "new")
-
-    assert sentence == (
+    """And how to draw them, unless no number of labels would."""
+    assert describe_unclear_judges(more, None) == (
         "These labels cannot tell which judge agrees with people more often: for new it is between 3.1 points less and "
         f"11.0 points more {ends}"
+    )
+
+
+def test_a_plan_of_two_judges_that_cannot_tell_leads_to_a_larger_one():
+    """It is drawn whole, so that further labels need another plan."""
+    sentence = describe_unclear_judges(37, LabelDraw(name="plan", planned=True))
+
+    assert sentence.endswith(
+        "about 37 more labelled cases would, in a new plan: delete plan.json, then adjudge plan RUN --against RUN2 "
+        "with a smaller --within."
     )

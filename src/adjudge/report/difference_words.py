@@ -99,7 +99,15 @@ def describe_judges(difference: JudgeDifference, one: str, other: str, *, margin
         return f"By people's labels {other} is {enough} than {one}: its agreement differs by {between}."
     sentence = f"These labels cannot tell which judge agrees with people more often: for {other} it is between "
     limits = f"{_describe_limit(share.low)} and {_describe_limit(share.high)} than for {one}"
-    return f"{sentence}{limits}{_describe_more(share.more, 'labelled case')}."
+    how = ""
+    if share.more is not None:
+        is_planned = difference.draw is not None and difference.draw.planned
+        how = (
+            ", in a new plan: delete plan.json, then adjudge plan RUN --against RUN2 with a smaller --within"
+            if is_planned
+            else ": label on, or draw them (adjudge plan RUN --against RUN2)"
+        )
+    return f"{sentence}{limits}{_describe_more(share.more, 'labelled case')}{how}."
 
 
 def describe_verdicts(share: ShareDifference, one: str, other: str, *, margin: float | None = None) -> str:
