@@ -69,11 +69,7 @@ async def call_in_thread(function: Callable[[], T], *, name: str, on_return: Cal
                 result = call()
         except BaseException as raised:  # noqa: BLE001 - raised where it is awaited
             error = _make_raisable(raised)
-        return functools.partial(report, result, error)
-
-    def report(result: Any, error: BaseException | None) -> None:
-        if not _call_soon(loop, functools.partial(finish, result, error)):
-            _drop(result)
+        return functools.partial(_report, loop, functools.partial(finish, result, error), result)
 
     try:
         _pool.submit(work, name)
@@ -84,13 +80,12 @@ async def call_in_thread(function: Callable[[], T], *, name: str, on_return: Cal
     return await _take(outcome)
 
 
-def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> bool:
-    """Have an event loop call a function; return false where the loop was closed meanwhile, and nobody waits."""
+def _report(loop: asyncio.AbstractEventLoop, finish: Callable[[], None], result: object) -> None:
+    """Have the event loop set an outcome; drop the result if the loop was closed meanwhile, and nobody waits."""
     try:
-        loop.call_soon_threadsafe(function)
+        loop.call_soon_threadsafe(finish)
     except RuntimeError:
-        return False
-    return True
+        _drop(result)
 
 
 async def _take(outcome: asyncio.Future[T]) -> T:

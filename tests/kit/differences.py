@@ -56,8 +56,8 @@ def make_judges(folder: Path) -> tuple[Run, Run]:
 
 
 def draw(before: Run, after: Run, **options: Any) -> None:
-    """Draw the same cases of both runs."""
-    for plan, one in zip(make_paired_plans(before, after, seed=7, **options), (before, after), strict=True):
+    """Draw the cases that compare two runs: of both, or of two judges those of the first."""
+    for plan, one in zip(make_paired_plans(before, after, seed=7, **options), (before, after), strict=False):
         write_plan(plan, one.folder)
 
 

@@ -179,7 +179,7 @@ def prepare_label(directory: Path, model: ExampleModel) -> Renamed:
 
 
 def prepare_two_systems(directory: Path, model: ExampleModel) -> Renamed:
-    """Runs of three systems, what people say of the answers that the plan draws, and pairs that they compared."""
+    """Runs of three systems and of two judges, what people say of their answers, and pairs that they compared."""
     write_judges()
     answers = {name: list_answers(200, bad) for name, bad in {"old": 3, "new": 4, "next": 5}.items()}
     for name, cases in answers.items():
@@ -190,11 +190,15 @@ def prepare_two_systems(directory: Path, model: ExampleModel) -> Renamed:
     drawn = {planned.case for planned in plan.order}
     for name in ("old", "new"):
         write_labels(f"{name}-labels.jsonl", [label_rightly(case) for case in answers[name] if case.id in drawn])
+    for name, judge in {"a": "words", "b": "careful"}.items():
+        call(f"run old.jsonl --judge {judge} --out runs/judge-{name}")
+    write_labels("judged-labels.jsonl", map(label_rightly, answers["old"]))
     write_pairs(answers["old"][:60], answers["new"][:60])
     return (
         {"--within 6": "--within 6 --seed 7"}
         | import_labels("label runs/old", "old-labels.jsonl")
         | import_labels("label runs/new", "new-labels.jsonl")
+        | import_labels("label runs/judge-a", "judged-labels.jsonl")
         | import_labels("label runs/pairs")
     )
 

@@ -25,7 +25,7 @@ from adjudge.labels import (
 )
 from adjudge.measurement import compare_judges, compare_systems, record_difference_look
 from adjudge.runs import Run
-from adjudge.trust import PairedCounts, find_stratified_difference
+from adjudge.trust import PairedCounts, estimate_labels_of_judges, find_stratified_difference
 from kit import cli
 from kit.cli import Line
 from kit.differences import (
@@ -40,6 +40,7 @@ from kit.differences import (
     make_systems,
 )
 from kit.labels import label_all
+from kit.reports import keep_run, make_item, make_result
 
 pytestmark = pytest.mark.timed
 
@@ -165,8 +166,17 @@ def test_open_answers_widen_both_limits(systems: tuple[Run, Run]):
     assert difference.rate.low <= 0.25 <= difference.rate.high
 
 
+def judge_alike(folder: Path) -> list[Run]:
+    """Two judges of the same answers with the same verdicts."""
+    cases = [Case(id=f"q-{n}", content=f"{'good' if n % 3 else 'bad'} {n}") for n in range(40)]
+    names = ("one", "two")
+    return [
+        run(cases, Judge(is_good, name=name), criteria="Is good.", out=folder / name).finish_sync() for name in names
+    ]
+
+
 def test_what_cannot_be_compared_is_refused(tmp_path: Path, systems: tuple[Run, Run]):
-    """Runs of other questions, one run twice, groups, and two judges of the same answers have no paired plan."""
+    """Runs of other questions, one run twice, groups, and judges that decide every case alike have no paired plan."""
     before, after = systems
     other = run([Case(id="x", content="good 1")], Judge(is_good), criteria="Is good.", out=tmp_path / "x").finish_sync()
     grouped = [Case(id=f"q-{n}", content=f"good {n}", group="one") for n in range(QUESTIONS)]
@@ -176,7 +186,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, systems: tuple[Run, 
         ((before, before), "one run"),
         ((before, other), "different cases"),
         ((groups, after), "groups"),
-        (make_judges(tmp_path), r"have the same contents, .* \(adjudge plan .*careless\)"),
+        (judge_alike(tmp_path), r"no labels can tell .*one and .*two apart: both judges decide every case alike"),
     ):
         with pytest.raises(UsageError, match=words):
             make_paired_plans(*pair)
@@ -267,6 +277,46 @@ def test_judges_of_the_same_answers_are_compared_by_what_they_get_right(tmp_path
     wrong = counted.wrong_passes
     assert (wrong.before, wrong.after, wrong.of) == (8, 2, QUESTIONS)
     assert (counted.wrong_fails.before, counted.wrong_fails.after) == (16, 4)
+
+
+def test_two_judges_have_one_plan_whose_size_follows_from_how_often_they_differ(tmp_path: Path):
+    """Of the first run; cases are drawn from all alike, and those that people label compare both for one look."""
+    before, after = make_judges(tmp_path)
+    (plan,) = make_paired_plans(before, after, within=0.08, seed=7)
+    write_plan(plan, before.folder)
+    label_planned(before)
+    difference = compare_judges(before, after)
+    numbers = [int(planned.case.removeprefix("q-")) for planned in plan.order]
+
+    assert (plan.run, plan.against, len(plan.strata)) == (before.id, after.id, 1)
+    # 24 cases are wrong by one judge, and 6 of these by both.
+    assert len(plan.order) == estimate_labels_of_judges(QUESTIONS, disagreement=18 / QUESTIONS, within=0.08)
+    assert (difference.limit, difference.agreement.of) == ("one look", len(plan.order))
+    changes = [count_change(COUNTED["agreement"], number) for number in numbers]
+    counts = PairedCounts(size=QUESTIONS, of=len(numbers), gained=changes.count(1), lost=changes.count(-1))
+    share = difference.agreement
+    assert (share.value, share.low, share.high) == pytest.approx(find_stratified_difference([counts]))
+    assert share.low is not None
+    assert share.high is not None
+    assert (share.high - share.low) / 2 <= 0.08
+
+
+def test_an_undecided_verdict_differs_from_any_other(tmp_path: Path):
+    """By the majority of a case's judgements, as they are compared; undecided in both is alike."""
+    verdicts = {"one": ("passed", "failed", "undecided"), "two": ("passed", "undecided", "undecided")}
+    runs = []
+    for name, given in verdicts.items():
+        # The second run judged each case three times, and its first judgement is that of no other.
+        samples = {"one": 1, "two": 3}[name]
+        items = [
+            make_item(place, make_result("failed" if samples - sample == 3 else given[place % 3]), sample=sample)
+            for place in range(60)
+            for sample in range(samples)
+        ]
+        runs.append(keep_run(tmp_path / name, items))
+    (plan,) = make_paired_plans(*runs, within=0.12, seed=7)
+
+    assert len(plan.order) == estimate_labels_of_judges(60, disagreement=1 / 3, within=0.12)
 
 
 def test_judges_are_compared_by_labels_in_random_order_of_either_run(tmp_path: Path):
@@ -507,6 +557,48 @@ def test_diff_says_which_judge_is_right_more_often(line: Line, tmp_path: Path):
     assert line("diff", "careful", "careless", "--fail-if-worse").status == 1
 
 
+def test_a_plan_of_two_judges_is_drawn_labelled_and_compared(line: Line, tmp_path: Path):
+    """It says whose cases to label, the labels count as drawn at random, and it is followed from either side."""
+    before, _ = make_judges(tmp_path)
+    drawn = line("plan", "careless", "--against", "careful", "--within", "8", "--seed", "7")
+    planned = len(load_order(before))
+    waiting = line("diff", "careless", "careful", "--fail-if-worse")
+    label_planned(before)
+    compared = line("diff", "careless", "careful", "--fail-if-worse")
+    rate = line("agree", "careless")
+    done = [
+        line("plan", *names) for names in (("careless", "--against", "careful"), ("careful", "--against", "careless"))
+    ]
+
+    assert f"label {planned} of 120 cases of careless, whose labels compare both judges:" in drawn.out
+    assert f"adjudge label careless   ({planned} left)" in drawn.out
+    assert not Path("careful/plan.json").exists()
+    assert waiting.status == 3
+    assert compared.status == 0
+    assert re.search(r"careful agrees with people \d+ to \d+ points more often than careless\.", compared.out)
+    assert f"the {planned} planned labels are there, and this is the one look at them" in compared.out
+    assert "The labelled cases were drawn at random from this run." in rate.out
+    for shown in done:
+        assert f"{planned} of 120 cases of careless are labelled" in shown.out
+        assert "adjudge diff careless careful" in shown.out
+        assert "delete plan.json of careless" in shown.err
+
+
+def test_a_plan_that_does_not_compare_the_two_judges_is_in_the_way(line: Line, tmp_path: Path):
+    """Its labels compare them too, and the error says so; what the verdicts say already cannot be given."""
+    make_judges(tmp_path)
+    expected = line("plan", "careless", "--against", "careful", "--expect", "0.9")
+    line("plan", "careless")
+    other = line("plan", "careless", "--against", "careful")
+    Path("careless/plan.json").unlink()
+    line("plan", "careless", "--against", "careful")
+    again = line("plan", "careful", "--against", "careless", "--within", "3")
+
+    assert "--expect is for two systems" in expected.sentence
+    assert "or compare the judges by its labels (adjudge diff careless careful)" in other.sentence
+    assert "careless has a plan to compare careful with careless; leave --within out" in again.sentence
+
+
 @pytest.mark.parametrize("pair", ["systems", "judges"])
 def test_by_labels_that_somebody_chose_nothing_is_known_to_be_worse(pair: str, line: Line, tmp_path: Path):
     """Status 3 with the reason, and no interval, however clear the counts are; the word of the user makes it 0 or 1."""
@@ -534,7 +626,10 @@ def test_labels_that_cannot_tell_two_judges_apart_are_status_3(line: Line, tmp_p
 
     assert ran.status == 3
     assert "These labels cannot tell which judge agrees with people more often" in ran.out
-    assert re.search(r"about \d+ more labelled cases would", ran.out)
+    assert re.search(
+        r"about \d+ more labelled cases would: label on, or draw them \(adjudge plan RUN --against RUN2\)",
+        " ".join(ran.out.split()),
+    )
     assert "label more and look again: these limits hold however often you look" in ran.err
     assert line(*arguments, "--pass-if-unclear").status == 0
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adjudge.measurement import ShareDifference
+from adjudge.measurement import LabelDraw, ShareDifference
 from adjudge.report.difference_words import (
     describe_judges,
     describe_preference,
@@ -28,10 +28,12 @@ def make_difference(low: float, high: float, limit: str = "one look", **others: 
     return SimpleNamespace(rate=rate, limit=limit, because="", left=None, questions=labels)
 
 
-def make_agreement(low: float, high: float, limit: str = "one look", *, more: int | None = None) -> Any:
+def make_agreement(
+    low: float, high: float, limit: str = "one look", *, more: int | None = None, draw: LabelDraw | None = None
+) -> Any:
     """Two judges whose agreement with people differs by these limits."""
     share = ShareDifference(before=40, after=42, of=50, value=(low + high) / 2, low=low, high=high, more=more)
-    return SimpleNamespace(agreement=share, limit=limit, because="")
+    return SimpleNamespace(agreement=share, limit=limit, because="", draw=draw)
 
 
 def describe(low: float, high: float, margin: float | None, limit: str = "one look", **others: Any) -> str:
@@ -89,19 +91,20 @@ def test_a_sample_is_never_worded_as_a_count(limit: str, unresolved: int):
 
 ONCE = "by the wider limits for every look"
 ALWAYS = "by these limits, which hold at every look"
+DRAW = ": label on, or draw them (adjudge plan RUN --against RUN2)."
 
 
 @pytest.mark.parametrize(
     ("more", "limit", "ends"),
     [
-        (37, "one look", f"; about 37 more labelled cases would, {ONCE}."),
-        (1200, "every look", f"; about 1,200 more labelled cases would, {ALWAYS}."),
-        (1, "one look", f"; about 1 more labelled case would, {ONCE}."),
+        (37, "one look", f"; about 37 more labelled cases would, {ONCE}{DRAW}"),
+        (1200, "every look", f"; about 1,200 more labelled cases would, {ALWAYS}{DRAW}"),
+        (1, "one look", f"; about 1 more labelled case would, {ONCE}{DRAW}"),
         (None, "one look", "."),
     ],
 )
 def test_labels_that_cannot_tell_two_judges_apart_say_how_many_would(more: int | None, limit: str, ends: str):
-    """Unless no number of labels would; and by which limits, because whoever labels on looks again."""
+    """By which limits, because whoever labels on looks again, and how to draw them; unless no number would."""
     sentence = describe_judges(make_agreement(-0.031, 0.11, limit, more=more), "old", "new")
 
     assert sentence == (
@@ -119,3 +122,15 @@ def test_the_price_of_more_labels_is_said_of_systems_and_pairs(limit: str, price
     assert describe_systems(difference, "old", "new").endswith(f"; about 37 more labelled questions would, {price}.")
     difference.left = 0
     assert f"would, {price}, in a new plan: delete" in describe_systems(difference, "old", "new")
+
+
+def test_a_plan_of_two_judges_that_cannot_tell_leads_to_a_larger_one():
+    """It is drawn whole, so that further labels need another plan."""
+    sentence = describe_judges(
+        make_agreement(-0.031, 0.11, more=37, draw=LabelDraw(name="plan", planned=True)), "old", "new"
+    )
+
+    assert sentence.endswith(
+        f"about 37 more labelled cases would, {ONCE}, in a new plan: delete plan.json, then adjudge plan RUN "
+        "--against RUN2 with a smaller --within."
+    )

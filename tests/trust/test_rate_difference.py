@@ -17,6 +17,7 @@ from adjudge import UsageError
 from adjudge.trust import (
     PairedCounts,
     estimate_labels_of_difference,
+    estimate_labels_of_judges,
     find_paired_difference,
     find_stratified_difference,
     make_rate_difference,
@@ -182,6 +183,32 @@ def test_labels_needed_fall_with_the_width_and_with_a_better_judge():
 
 
 # ---------------------------------------------------------------- judges
+
+
+@pytest.mark.parametrize(("cases", "within"), [(600, 0.05), (600, 0.1), (10_000, 0.03)])
+def test_labels_needed_of_two_judges_reach_the_width(cases: int, within: float):
+    """Of judges that differ on a fifth of the cases and are right equally often, the widest there are; and no more."""
+    labels = estimate_labels_of_judges(cases, disagreement=0.2, within=within)
+    changes, chance = [1] * (cases // 10) + [-1] * (cases // 10) + [0] * (cases - 2 * (cases // 10)), random.Random(1)
+    reaches, held = [], 0
+    for _ in range(400):
+        drawn = chance.sample(changes, labels)
+        counts = PairedCounts(size=cases, of=labels, gained=drawn.count(1), lost=drawn.count(-1))
+        _, low, high = find_stratified_difference([counts])
+        reaches.append((high - low) / 2)
+        held += low <= 0 <= high
+
+    assert 0.98 * within < sum(reaches) / len(reaches) < 1.005 * within
+    assert held >= 0.93 * 400
+
+
+def test_labels_needed_of_two_judges_are_those_of_the_verdicts_that_differ():
+    """About z² D / within², with two added cases, less where many of all are labelled; at least 30 and at most all."""
+    assert estimate_labels_of_judges(10**9, disagreement=0.2, within=0.01) == pytest.approx(1.96**2 * 2000, rel=0.01)
+    few, many = [estimate_labels_of_judges(2000, disagreement=share, within=0.05) for share in (0.1, 0.3)]
+    assert few < many < 2000
+    assert estimate_labels_of_judges(20, disagreement=0.2, within=0.05) == 20
+    assert estimate_labels_of_judges(2000, disagreement=0.2, within=0.5) == 30
 
 
 def test_one_stratum_is_bonetts_and_prices_interval():

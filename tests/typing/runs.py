@@ -430,8 +430,9 @@ def decide_rates(done: Run) -> None:
 
 
 def compare_runs(before: Run, after: Run) -> None:
-    first, _ = make_paired_plans(before, after, within=0.05, seed=1)
-    assert_type(first.against, str | None)
+    plans = make_paired_plans(before, after, within=0.05, seed=1)
+    assert_type(plans, tuple[LabelPlan, ...])
+    assert_type(plans[0].against, str | None)
     systems = compare_systems(before, after, labels_are_random=True)
     assert_type(systems, SystemDifference)
     assert_type(systems.standing, Better)

@@ -16,6 +16,7 @@ from adjudge.trust import (
     compute_sample_p_value,
     count_groups,
     estimate_labels_of_difference,
+    estimate_labels_of_judges,
     find_interval,
     find_limits,
     find_stratified_difference,
@@ -45,6 +46,7 @@ def estimate() -> None:
     assert_type(make_rate_difference([0, 1, -1], {0: (0, 0), 1: (1, 1)}), RateDifference)
     assert_type(estimate_labels_of_difference(100, expect=0.8, within=0.05), int)
     assert_type(estimate_labels_of_difference(100, expect=0.8, within=0.05, pairs=True), int)
+    assert_type(estimate_labels_of_judges(100, disagreement=0.2, within=0.05), int)
     counts = [PairedCounts(size=10, of=4, gained=1, lost=0)]
     assert_type(find_stratified_difference(counts), tuple[float, float, float])
 

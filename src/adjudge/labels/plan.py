@@ -35,7 +35,7 @@ from adjudge.formats.sqlite import UNUSABLE, open_sqlite
 from adjudge.formats.text import show
 from adjudge.labels.order import PLAN_FILE, PLAN_SCHEMA, order_complete
 from adjudge.labels.store import find_position
-from adjudge.labels.truth import Truth, TruthHeap, find_truths
+from adjudge.labels.truth import LabelledVerdict, Truth, TruthHeap, find_majority_verdict, find_truths
 from adjudge.result import JudgeChainResult, JudgeResult, make_id
 from adjudge.runs.folder import MANIFEST_FILE, Run
 from adjudge.runs.item import RunItem
@@ -44,7 +44,7 @@ from adjudge.trust.intervals import LEVEL, WeightedShare
 from adjudge.trust.label_counts import make_strata
 from adjudge.trust.labels_needed import LabelsNeeded, compute_labels_needed
 from adjudge.trust.live import Allocation, LiveRate, compute_live_rate, estimate_more_labels
-from adjudge.trust.rate_difference import estimate_labels_of_difference
+from adjudge.trust.rate_difference import estimate_labels_of_difference, estimate_labels_of_judges
 from adjudge.trust.strata import LEAST_CASES, allocate_labels, allocate_pilot, group_scores, score_signals
 
 EXPECT = 0.8
@@ -156,8 +156,9 @@ class LabelPlan:
     ignored_groups: int = 0
     """The number of groups of several whose cases were drawn one by one, as ``ignore_groups`` allowed."""
     against: str | None = None
-    """The id of the run that is compared with this one, and has a plan of the same id and cases; ``None`` if the plan
-    is for the rate of this run alone. Such a plan has one stratum, and is drawn whole at once."""
+    """The id of the run that is compared with this one; ``None`` if the plan is for the rate of this run alone. That
+    other run has a plan of the same id and cases, unless it has the same contents and another judge: then labels of
+    this run are enough. Such a plan has one stratum, and is drawn whole at once."""
     pairs: bool = False
     """True if the cases are pairs, and it is for how much more often people prefer one side. Such a plan has one
     stratum, and is drawn whole at once."""
@@ -306,6 +307,8 @@ class _Signals:
     """The judge's own score."""
     votes: float | None
     """The share of the other votes that pass."""
+    outcome: LabelledVerdict
+    """The verdict of most judgements, by which runs are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,50 +387,41 @@ def make_plan(
 
 def make_paired_plans(
     before: Run, after: Run, *, within: float = 0.05, expect: float = EXPECT, seed: int | None = None
-) -> tuple[LabelPlan, LabelPlan]:
-    """Draw the cases whose answers people label in two runs, to find how much better one system is than the other.
+) -> tuple[LabelPlan, ...]:
+    """Draw the cases that people label to compare two systems, or two judges of the same contents.
 
-    The cases are a simple random sample of those of both runs, and the same in each, because each case is compared with
-    itself. Nothing is drawn afterwards: the difference is read once, when both answers of all of them are labelled.
+    Of two systems there are two plans, the first run's first. The cases are a simple random sample of those of both
+    runs, and the same in each, because each case is compared with itself. Of two judges there is one plan, of the first
+    run, whose labels compare both. Its size follows from the share of cases that they decide differently. Nothing is
+    drawn afterwards: the difference is read once, when all of the cases are labelled.
 
     Args:
-        before: A finished run of the first system, of cases that are good or bad.
-        after: A finished run of the second system on the same cases, by their ids.
+        before: A finished run of the first system or judge, of cases that are good or bad.
+        after: A finished run of the second one on the same cases, by their ids.
         within: The half-width of the interval of the difference that is wanted.
-        expect: The share of the judge's verdicts that people are expected to agree with.
+        expect: The share of the judge's verdicts that people are expected to agree with. Only for two systems.
         seed: By which cases are drawn. By default one that nobody can know beforehand.
 
-    Raises ``UsageError`` for runs of different cases, for runs of the same contents, of which labels of one run compare
-    the judges, for one run twice, and for what ``make_plan`` refuses.
+    Raises ``UsageError`` for runs of different cases, for judges that decide every case alike, for one run twice, and
+    for what ``make_plan`` refuses.
     """
     check_above_zero("within", within)
     check_share("expect", expect)
     plan_seed = secrets.randbits(32) if seed is None else check_whole_number("seed", seed, least=0)
-    if before.id == after.id:
-        raise UsageError(f"{before.folder} is one run; name the run of the other system to compare it with")
-    for run in (before, after):
-        if run.compares:
+    first, second = _read_pair(before, after)
+    sides = [(before, after, first), (after, before, second)]
+    cases = len(first.cases)
+    if _list_subjects(first) == _list_subjects(second):
+        sides = sides[:1]
+        disagreement = _find_disagreement(first, second)
+        if not disagreement:
             raise UsageError(
-                f"{run.folder} compares pairs, which are two systems side by side already; draw a plan of it alone"
+                f"no labels can tell {before.folder} and {after.folder} apart: both judges decide every case alike, so "
+                "they agree with people equally often; name runs whose verdicts differ"
             )
-    sides = [(run, other, _read_signals(run)) for run, other in ((before, after), (after, before))]
-    for run, _, signals in sides:
-        if signals.groups:
-            raise UsageError(
-                f"the cases of {run.folder} come in groups ({signals.groups:,} of several cases), and no interval is "
-                "known for a difference in groups; keep one case of each group"
-            )
-    if len({frozenset(signals.case for signals in side.cases) for _, _, side in sides}) > 1:
-        raise UsageError(
-            f"{before.folder} and {after.folder} have different cases, and a difference is of the same questions; run "
-            "both systems on one data set"
-        )
-    if len({frozenset((signals.case, signals.subject) for signals in side.cases) for _, _, side in sides}) == 1:
-        raise UsageError(
-            f"{before.folder} and {after.folder} have the same contents, so people would label each of them twice; "
-            f"draw a plan of one run (adjudge plan {before.folder}), whose labels compare both judges"
-        )
-    labels = estimate_labels_of_difference(len(sides[0][2].cases), expect=expect, within=within)
+        labels = estimate_labels_of_judges(cases, disagreement=disagreement, within=within)
+    else:
+        labels = estimate_labels_of_difference(cases, expect=expect, within=within)
     ident, moment = make_id(), datetime.now(UTC)
     plans = [
         LabelPlan(
@@ -445,10 +439,45 @@ def make_paired_plans(
         )
         for run, other, signals in sides
     ]
-    first, second = [
+    return tuple(
         _draw_phase(plan, signals.cases, "pilot", (labels,)) for plan, (_, _, signals) in zip(plans, sides, strict=True)
-    ]
+    )
+
+
+def _read_pair(before: Run, after: Run) -> tuple[_RunSignals, _RunSignals]:
+    """Read the signals of two runs that are compared; raises ``UsageError`` where no plan can be drawn of them."""
+    if before.id == after.id:
+        raise UsageError(f"{before.folder} is one run; name the run of the other system to compare it with")
+    for run in (before, after):
+        if run.compares:
+            raise UsageError(
+                f"{run.folder} compares pairs, which are two systems side by side already; draw a plan of it alone"
+            )
+    first, second = _read_signals(before), _read_signals(after)
+    for run, signals in ((before, first), (after, second)):
+        if signals.groups:
+            raise UsageError(
+                f"the cases of {run.folder} come in groups ({signals.groups:,} of several cases), and no interval is "
+                "known for a difference in groups; keep one case of each group"
+            )
+    if _list_subjects(first).keys() != _list_subjects(second).keys():
+        raise UsageError(
+            f"{before.folder} and {after.folder} have different cases, and a difference is of the same questions; run "
+            "both systems on one data set"
+        )
     return first, second
+
+
+def _list_subjects(signals: _RunSignals) -> dict[str, str]:
+    """List the digest of each case's content."""
+    return {case_signals.case: case_signals.subject for case_signals in signals.cases}
+
+
+def _find_disagreement(first: _RunSignals, second: _RunSignals) -> float:
+    """Find the share of cases that two judges decide differently."""
+    outcomes = {case_signals.case: case_signals.outcome for case_signals in second.cases}
+    differing = sum(case_signals.outcome != outcomes[case_signals.case] for case_signals in first.cases)
+    return differing / len(outcomes)
 
 
 def _make_whole_stratum(signals: _RunSignals) -> PlanStratum:
@@ -718,7 +747,8 @@ def _find_signals(judgements: Sequence[RunItem], subject: str) -> _Signals:
     decided = [vote == "passed" for vote in votes if vote != "undecided"]
     value = score_signals(verdict=verdict, votes=decided, score=None if score is None else min(max(score, 0.0), 1.0))
     share = sum(decided) / len(decided) if decided else None
-    return _Signals(judgements[0].case.id, subject, verdict, value, score, share)
+    outcome = find_majority_verdict(Counter(judgement.result.outcome for judgement in judgements))
+    return _Signals(judgements[0].case.id, subject, verdict, value, score, share, outcome)
 
 
 def _make_strata(signals: Sequence[_Signals], expect: float) -> tuple[PlanStratum, ...]:

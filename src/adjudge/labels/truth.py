@@ -33,6 +33,12 @@ _HEAPS: tuple[TruthHeap, ...] = ("good", "bad", "first", "second", "tie", "numbe
 _OPEN: tuple[TruthHeap, ...] = ("cannot_tell", "unresolved")
 
 
+def find_majority_verdict(counts: Counter[LabelledVerdict]) -> LabelledVerdict:
+    """Find the verdict of more than half of a case's judgements, of which there is one at least; else undecided."""
+    verdict, number = counts.most_common(1)[0]
+    return verdict if 2 * number > counts.total() else "undecided"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
     """The truth of one case by its labels, for one criterion or for the whole case."""

@@ -17,7 +17,7 @@ from adjudge.dataset.case_labels import find_truth
 from adjudge.dataset.label import Label, LabelDesign
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.judges.pair import PairResult
-from adjudge.labels.truth import LabelledVerdict, Truth, TruthHeap
+from adjudge.labels.truth import LabelledVerdict, Truth, TruthHeap, find_majority_verdict
 from adjudge.result import JudgeResult
 
 
@@ -78,12 +78,9 @@ def find_verdict(results: Sequence[JudgeResult | PairResult], criterion: str | N
     """
     judgements = [_read_judgement(result, criterion) for result in results]
     counts = Counter(verdict for verdict, _ in judgements)
-    verdict, number = counts.most_common(1)[0]
-    if 2 * number <= len(judgements):
-        verdict = "undecided"
     scores = [score for _, score in judgements if score is not None]
     return CaseVerdict(
-        verdict=verdict,
+        verdict=find_majority_verdict(counts),
         score=sum(scores) / len(scores) if scores else None,
         judgements=len(judgements),
         passed=counts["passed"],

@@ -104,7 +104,20 @@ def describe_judges(difference: JudgeDifference, one: str, other: str, *, margin
         return f"{other} agrees with people exactly as often as {one}."
     sentence = f"These labels cannot tell which judge agrees with people more often: for {other} it is between "
     limits = f"{_describe_limit(share.low)} and {_describe_limit(share.high)} than for {one}"
-    return f"{sentence}{limits}{_describe_more(share.more, 'labelled case', difference.limit)}."
+    return f"{sentence}{limits}{_describe_more_cases(difference)}."
+
+
+def _describe_more_cases(difference: JudgeDifference) -> str:
+    """Describe how many more labelled cases would tell two judges apart, and how to draw them."""
+    more = difference.agreement.more
+    if more is None:
+        return ""
+    number = _describe_more(more, "labelled case", difference.limit)
+    if difference.draw is not None and difference.draw.planned:
+        return (
+            f"{number}, in a new plan: delete plan.json, then adjudge plan RUN --against RUN2 with a smaller --within"
+        )
+    return f"{number}: label on, or draw them (adjudge plan RUN --against RUN2)"
 
 
 def describe_verdicts(share: ShareDifference, one: str, other: str, *, margin: float | None = None) -> str:

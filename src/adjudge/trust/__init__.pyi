@@ -70,6 +70,7 @@ from adjudge.trust.multiplicity import adjust_benjamini_yekutieli as adjust_benj
 from adjudge.trust.multiplicity import adjust_holm as adjust_holm
 from adjudge.trust.rate_difference import RateDifference as RateDifference
 from adjudge.trust.rate_difference import estimate_labels_of_difference as estimate_labels_of_difference
+from adjudge.trust.rate_difference import estimate_labels_of_judges as estimate_labels_of_judges
 from adjudge.trust.rate_difference import make_rate_difference as make_rate_difference
 from adjudge.trust.repeatability import ErrorParts as ErrorParts
 from adjudge.trust.repeatability import OrderFlips as OrderFlips

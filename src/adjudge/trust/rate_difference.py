@@ -9,6 +9,7 @@ what they get wrong is estimated from the labelled questions and taken off.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -147,6 +148,31 @@ def estimate_labels_of_difference(
     spread = 1 - max(2 * expect - 1, 0.0) ** 2 if pairs else 2 * (1 - expect)
     needed = 1 / ((within / _find_z(level)) ** 2 / max(spread, 1e-12) + 1 / questions)
     return min(max(math.ceil(needed), FEWEST_QUESTIONS), questions)
+
+
+def estimate_labels_of_judges(cases: int, *, disagreement: float, within: float, level: float = LEVEL) -> int:
+    """Estimate how many cases people have to label to know the difference of two judges' agreement within ``within``.
+
+    On a case that both judges decide alike, both are right or both are wrong, whatever people say: its difference is 0.
+    On any other it is -1, 0 or 1. So its variance is at most the share of the cases that they decide differently, and
+    as much as that where each judge is right on half of these; where one of them is right more often, the interval is
+    narrower than ``within``. Counted is the interval of ``find_stratified_difference`` for one look at one stratum,
+    which adds two cases, one for each judge. At least ``FEWEST_QUESTIONS``, and at most all ``cases``.
+
+    Args:
+        cases: The number of cases that both judges decided.
+        disagreement: The share of them on which the verdicts differ, which is known without a label. Undecided differs
+            from passed and from failed.
+        within: The half-width of the interval that is wanted.
+        level: The confidence of the interval, between 0 and 1.
+    """
+    most = (within / _find_z(level)) ** 2
+
+    def is_enough(labels: int) -> bool:
+        variance = (labels * disagreement + 2) / (labels + 2)
+        return variance / (labels + 2) * (1 - labels / cases) <= most
+
+    return min(max(bisect_left(range(cases), True, key=is_enough), FEWEST_QUESTIONS), cases)
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def diff_runs(
     With labels of people it says first which system they would pass more often, if the answers changed, or which judge
     decides as they do more often, if they did not (this needs pip install 'adjudge[trust]'). Draw the cases with
     `adjudge plan RUN1 --against RUN2` and label both runs with `adjudge label`, or name files with --labels. For two
-    judges on the same answers, `adjudge plan RUN1` draws them, and labels of one run are enough.
+    judges on the same answers, labels of RUN1 are enough.
 
     With --fail-if-worse --by judge nobody has to label: it says first how much more often the judge passes one run,
     with limits for other cases like these. What the judge gets wrong is not in it.

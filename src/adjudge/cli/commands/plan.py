@@ -57,7 +57,9 @@ def plan_labels(
     ] = 1,
     against: Annotated[
         Path | None,
-        typer.Option("--against", metavar="RUN2", help="Draw the same cases of both runs, to compare two systems."),
+        typer.Option(
+            "--against", metavar="RUN2", help="Draw cases that compare two systems, or two judges of the same answers."
+        ),
     ] = None,
     ignore_groups: Annotated[
         bool,
@@ -97,8 +99,10 @@ def plan_labels(
     interval that may be looked at after every label is narrow enough.
 
     With --against it draws the same cases of two runs of one data set, all at once: label both runs, and `adjudge diff
-    RUN RUN2` says which system people would pass more often. Of a run of pairs it draws all at once too, and `adjudge
-    agree RUN` says which side people prefer more often. Then --within is that of the difference.
+    RUN RUN2` says which system people would pass more often. Of two judges on the same answers it draws cases of RUN
+    alone, whose labels compare both, and how many follows from the verdicts that differ. Of a run of pairs it draws all
+    at once too, and `adjudge agree RUN` says which side people prefer more often. Then --within is that of the
+    difference.
 
     A run that was labelled in random order, without a plan, needs none: the command draws nothing and says about how
     many more labels that order takes.
@@ -152,37 +156,39 @@ def plan_labels(
 
 
 def _plan_pair(run: Path, against: Path, draw: Mapping[str, Any], *, per_case: int, begin: bool, as_json: bool) -> int:
-    """Draw the same cases of two runs, or follow the plan that did.
+    """Draw the cases that compare two runs, or follow the plan that did.
 
     Raises ``UsageError`` where a plan is there that the options contradict.
     """
-    from adjudge.labels.plan import find_plan_status, make_paired_plans, read_plan, write_plan
+    from adjudge.labels.plan import find_plan_status, make_paired_plans, write_plan
     from adjudge.runs.folder import open_run
 
     named = {name: value for name, value in draw.items() if value is not None}
     with open_run(run) as before, open_run(against) as after:
-        plan, other = read_plan(before.folder), read_plan(after.folder)
-        if plan is not None and other is not None and plan.id == other.id:
-            if named:
-                raise UsageError(
-                    f"{run} and {against} have a plan that drew the same cases of both; leave --{next(iter(named))} "
-                    "out, or delete plan.json of both to begin again"
-                )
-        elif plan is not None or other is not None:
+        opened = {run: before, against: after}
+        plans = _find_paired_plans(opened)
+        if plans and named:
+            folders = " and ".join(map(str, plans))
             raise UsageError(
-                f"{against if plan is None else run} has another plan; delete its plan.json, and draw one for both runs"
+                f"{folders} {'have' if len(plans) > 1 else 'has'} a plan to compare {run} with {against}; leave "
+                f"--{next(iter(named))} out, or delete plan.json of {folders} to begin again"
             )
-        else:
-            for opened in () if begin else (before, after):
-                _keep_random_order(opened, _read_labels(opened, None, None), None)
-            plan, other = make_paired_plans(before, after, **named)
-            write_plan(plan, before.folder)
-            write_plan(other, after.folder)
-        sides = ((run, before, plan), (against, after, other))
+        if not plans:
+            for one in () if begin else (before, after):
+                _keep_random_order(one, _read_labels(one, None, None), None)
+            plans = dict(zip(opened, make_paired_plans(before, after, **named), strict=False))
+            if len(plans) == 1 and "expect" in named:
+                raise UsageError(
+                    "--expect is for two systems, and the verdicts of two judges on the same answers say how many "
+                    "labels it takes; leave it out"
+                )
+            for folder, plan in plans.items():
+                write_plan(plan, opened[folder].folder)
         left = {
-            folder: len(find_plan_status(drawn, _read_labels(opened, None, None), per_case=per_case).pending)
-            for folder, opened, drawn in sides
+            folder: len(find_plan_status(plan, _read_labels(opened[folder], None, None), per_case=per_case).pending)
+            for folder, plan in plans.items()
         }
+    plan = next(iter(plans.values()))
     if as_json:
         write_json(plan.to_dict())
     else:
@@ -190,19 +196,46 @@ def _plan_pair(run: Path, against: Path, draw: Mapping[str, Any], *, per_case: i
     return 0
 
 
+def _find_paired_plans(runs: Mapping[Path, Run]) -> dict[Path, LabelPlan]:
+    """Find the plans that compare two runs: of each, or, of two judges of the same contents, of one; else none.
+
+    Raises ``UsageError`` where a run has another plan.
+    """
+    from adjudge.labels.plan import read_plan
+
+    plans = {folder: plan for folder, run in runs.items() if (plan := read_plan(run.folder)) is not None}
+    if not plans or (len(plans) == 2 and len({plan.id for plan in plans.values()}) == 1):
+        return plans
+    folder, plan = next(iter(plans.items()))
+    contents = {run.contents or run.find_contents() for run in runs.values()}
+    are_judges = len(contents) == 1 and None not in contents
+    if are_judges and len(plans) == 1 and plan.against in {run.id for run in runs.values()} - {runs[folder].id}:
+        return plans
+    refusal = f"{folder} has another plan; delete its plan.json, and draw one for both runs"
+    if are_judges:
+        refusal += f", or compare the judges by its labels (adjudge diff {' '.join(map(str, runs))})"
+    raise UsageError(refusal)
+
+
 def _print_pair(plan: LabelPlan, run: Path, against: Path, left: Mapping[Path, int]) -> None:
-    """Print what to do with a plan of two runs, by how many of each run's planned cases are ``left`` to label."""
-    planned = f"{len(plan.order):,} of {sum(plan.sizes):,} cases"
-    if any(left.values()):
-        print_line(f"label both answers of {planned}, then compare the runs:")
+    """Print what to do with a plan of two runs, by how many planned cases of each labelled run are ``left``."""
+    planned, one = f"{len(plan.order):,} of {sum(plan.sizes):,} cases", next(iter(left))
+    if len(left) > 1:
+        cases, them, files, compares = f"both answers of {planned}", "runs", "both runs", "then compare the runs"
     else:
-        print_line(f"both answers of {planned} are labelled, which is all that this plan drew; compare the runs:")
+        cases, them, files, compares = f"{planned} of {one}", "judges", str(one), "whose labels compare both judges"
+    if any(left.values()):
+        print_line(f"label {cases}, {compares}:")
+    else:
+        print_line(f"{cases} are labelled, which is all that this plan drew; compare the {them}:")
     for folder, number in left.items():
         if number:
             print_line(f"  adjudge label {folder}   ({number:,} left)")
-    print_line(f"  adjudge diff {run} {against}")
+    # The labelled run first: what somebody sees of its plan's labels is noted in its folder.
+    names = [*left, *(folder for folder in (run, against) if folder not in left)]
+    print_line(f"  adjudge diff {' '.join(map(str, names))}")
     if not any(left.values()):
-        note("for more labels, delete plan.json of both runs, and draw a new plan with a smaller --within")
+        note(f"for more labels, delete plan.json of {files}, and draw a new plan with a smaller --within")
 
 
 def _record_look(run: Run, plan: LabelPlan, status: PlanStatus) -> None:
