@@ -79,7 +79,7 @@ def list_paths(place: int) -> list[str]:
     return [path.format(place=place) for path in PAGES]
 
 
-@pytest.mark.parametrize("width", [320, 768, 1120])
+@pytest.mark.parametrize("width", [320, 768, 1024, 1120])
 @pytest.mark.slow_table
 def test_no_page_is_wider_than_its_screen(visit: Open, server: tuple[RunningServer, int, int], width: int):
     """With everything opened, and texts of one long word in every field."""
