@@ -627,7 +627,8 @@ def test_labels_that_cannot_tell_two_judges_apart_are_status_3(line: Line, tmp_p
     assert ran.status == 3
     assert "These labels cannot tell which judge agrees with people more often" in ran.out
     assert re.search(
-        r"about \d+ more labelled cases would: label on, or draw them \(adjudge plan RUN --against RUN2\)",
+        r"about \d+ more labelled cases would, by these limits, which hold at every look: label on, or draw them "
+        r"\(adjudge plan RUN --against RUN2\)",
         " ".join(ran.out.split()),
     )
     assert "label more and look again: these limits hold however often you look" in ran.err

@@ -151,7 +151,6 @@ class Heading:
 
     form: ClassVar[str] = "heading"
     text: str
-    level: Literal[3, 4] = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,7 +137,7 @@ def _show_people(report: Report, lead: Lead | None) -> Iterator[Block]:
         return
     people = lead.rows[0]
     yield Verdict(
-        label="What people would say",
+        label="What people would pass",
         figure=people.figure,
         text=f"of {format_count(report.cases, 'case')}: {people.name}",
         interval=people.limits,
@@ -277,5 +277,5 @@ def _list_metadata(case: ShownCase) -> Iterator[Block]:
     facts = [("label", format_label(case.label))] if case.label is not None else []
     facts += [("judged by", rubric)] if case.own else []
     if facts or case.metadata:
-        yield Heading(text="Metadata", level=4)
+        yield Heading(text="Metadata")
         yield Facts(pairs=[*facts, *case.metadata])

@@ -75,11 +75,16 @@ def test_axe_finds_nothing_on_any_page(tour: Tour, browser: Any, drawn: set[str]
 
 @pytest.mark.parametrize(("scheme", "width"), TABLE if FULL else SAMPLE)
 def test_axe_finds_nothing_in_a_saved_report(tour: Tour, browser: Any, tmp_path: Path, scheme: str, width: int):
-    """Of a run and of two that are compared: the file that somebody keeps, opened from the disk."""
+    """Of a run and of two that are compared: the file that somebody keeps, opened from the disk.
+
+    Without ADJUDGE_FULL, of a run of few cases.
+    """
     reader = tour.server.sign_in("Ana")
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
     faults: list[str] = []
-    for name, path in {"report": "/runs/support/report.html", "diff": "/compare/report.html?a=a&b=b"}.items():
+    runs = ("support", "a") if FULL else ("a",)
+    paths = {f"report of {run}": f"/runs/{run}/report.html" for run in runs}
+    for name, path in {**paths, "diff": "/compare/report.html?a=a&b=b"}.items():
         file = tmp_path / f"{name}.html"
         file.write_bytes(reader.get(path).raise_for_status().content)
         page.goto(file.as_uri())
