@@ -427,7 +427,8 @@ def test_the_example_of_the_page_runs(project: Project, monkeypatch: pytest.Monk
         with ScriptedModel([*calls, "Done."]) as model:
             made = project.make_options(model.url)
             members = {name: getattr(made, name) for name in ("cwd", "env", "permission_mode", "setting_sources")}
-            await eval(docs.compile_block(replace(block, text=text)), {"MEMBERS": members})
+            # In a thread, because the page's script begins a loop of its own.
+            await asyncio.to_thread(exec, docs.compile_block(replace(block, text=text)), {"MEMBERS": members})
             assert "waits for a person" in list(list_results(model.requests[-1]))[1]
 
     asyncio.run(work())
