@@ -424,6 +424,19 @@ def test_it_binds_who_labelled_when_and_how(change: dict[str, Any], names: str, 
     assert problem == f"the run comes to other values of {names}"
 
 
+@pytest.mark.parametrize(("change", "is_same"), [(1e-14, True), (1e-6, False)])
+def test_another_rounding_is_no_other_value(change: float, is_same: bool, folder: Path, certificate: Certificate):
+    """Versions of numpy and scipy round otherwise, and a certificate is computed again years later."""
+    rate = certificate.pass_rate
+    assert rate.low is not None
+    stated = replace(certificate, pass_rate=replace(rate, low=rate.low * (1 + change)))
+
+    assert stated != certificate
+    assert find_run_problem(stated, folder / "run") == (
+        None if is_same else "the run comes to other values of pass_rate"
+    )
+
+
 def test_the_look_at_the_labels_is_recorded(tmp_path: Path):
     """Whoever certifies looks at what the labels come to, so later looks know of it."""
     place = make_labelled_run(tmp_path / "run", cases=30, labelled=20)

@@ -145,8 +145,19 @@ def _list_other_members(stated: Mapping[str, Any], computed: Mapping[str, Any]) 
     for name, value in stated.items():
         if name == "labels":
             yield from (f"{name}.{part}" for part in value if value[part] != computed[name].get(part))
-        elif name not in _MADE_ANEW and value != computed[name]:
+        elif name not in _MADE_ANEW and not _is_same(value, computed[name]):
             yield name
+
+
+def _is_same(stated: object, computed: object) -> bool:
+    """Return whether two members are equal; numbers up to the rounding in which versions of numpy and scipy differ."""
+    if isinstance(stated, float) and isinstance(computed, float):
+        return math.isclose(stated, computed, rel_tol=1e-9, abs_tol=1e-12)
+    if isinstance(stated, Mapping) and isinstance(computed, Mapping):
+        return stated.keys() == computed.keys() and all(_is_same(stated[name], computed[name]) for name in stated)
+    if isinstance(stated, list | tuple) and isinstance(computed, list | tuple):
+        return len(stated) == len(computed) and all(map(_is_same, stated, computed))
+    return stated == computed
 
 
 def _measure_and_certify(
