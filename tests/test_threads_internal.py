@@ -67,10 +67,8 @@ def test_a_thread_that_hangs_is_not_used_again():
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("is_late", [True, False])
-def test_a_coroutine_that_nobody_awaits_is_closed(is_late: bool):
-    """It came after the caller was cancelled, or at that moment; Python would warn that it was never awaited."""
-    release = threading.Event()
+def make_late_function(release):
+    """A function that returns a coroutine once it is released, and the list that gets it."""
     made = []
 
     async def answer():
@@ -80,6 +78,15 @@ def test_a_coroutine_that_nobody_awaits_is_closed(is_late: bool):
         assert release.wait(HANG)
         made.append(answer())
         return made[0]
+
+    return make, made
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_a_coroutine_that_nobody_awaits_is_closed(is_late: bool):
+    """It came after the caller was cancelled, or at that moment; Python would warn that it was never awaited."""
+    release = threading.Event()
+    make, made = make_late_function(release)
 
     async def run():
         returned = asyncio.Event()
@@ -102,15 +109,7 @@ def test_a_coroutine_that_nobody_awaits_is_closed(is_late: bool):
 def test_a_coroutine_that_comes_after_the_loop_was_closed_is_closed():
     """As when a program ends while a function that was given up still works."""
     release = threading.Event()
-    made = []
-
-    async def answer():
-        return "yes"
-
-    def make():
-        assert release.wait(HANG)
-        made.append(answer())
-        return made[0]
+    make, made = make_late_function(release)
 
     async def run():
         calling = asyncio.create_task(call_in_thread(make, name="test"))

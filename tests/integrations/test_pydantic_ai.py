@@ -261,24 +261,14 @@ async def get_output(shop: Shop, script: Sequence[Reply], output_type: Any) -> A
 
 
 def make_output_functions(shop: Shop) -> dict[str, Any]:
-    """Functions that note what an agent called them with, as its output."""
-
-    def shell(cmd: str) -> str:
-        """Run a command."""
-        shop.ran.append(f"shell {cmd}")
-        return f"ran {cmd}"
-
-    def delete_file(path: str) -> str:
-        """Delete a file."""
-        shop.ran.append(f"delete {path}")
-        return f"deleted {path}"
+    """The shop's functions by name, as outputs; the one that the guard does not name takes two arguments here."""
 
     def unlisted(cmd: str, times: int) -> str:
         """A function that the guard does not name."""
         shop.ran.append(f"unlisted {cmd} {times}")
         return "ran"
 
-    return {function.__name__: function for function in (shell, delete_file, unlisted)}
+    return {function.__name__: function for function in (*make_bodies(shop), unlisted)}
 
 
 def test_an_output_function_is_called_as_a_tool_is(tmp_path: Path):

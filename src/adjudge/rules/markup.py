@@ -28,7 +28,7 @@ _PATTERNS = {
     "reply": r"""(\btoken["']?\s{0,9}:\s{0,9}["']?[0-9a-z]{8}\b)|\[\[(?:A|B|C|tie|rating: ?[0-9]{1,3})\]\]""",
 }
 
-# Soon after its token stands what a reply says. RE2 cannot look ahead.
+# A reply has one of these names within 300 characters of its token. RE2 has no lookahead.
 _SAYS = re.compile(r""".{0,300}?\b(?:score|passed|winner|level)["']?\s{0,9}:""", re.DOTALL)
 
 

@@ -68,8 +68,8 @@ class Source:
     def list_unapplied(self) -> Mapping[str, int]:
         """List what a run does not apply of a suite, in words, each with how often; nothing if that was done before.
 
-        The suite is read for it: whoever pays for the calls has to know before the first. Raises ``UsageError`` for a
-        row that cannot be read.
+        This reads the suite once more, because users want to know before they pay for the first call. Raises
+        ``UsageError`` for a row that cannot be read.
         """
         cases = self.cases
         if not isinstance(cases, Dataset) or not cases.is_suite or cases.has_listed or cases.reads_once:

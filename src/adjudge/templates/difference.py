@@ -40,7 +40,7 @@ class DiffLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedText:
-    """A value of an object, as the text that it is, with the name under which it stands there."""
+    """The text of one value of an object, with its name."""
 
     name: str
     text: str

@@ -1,6 +1,6 @@
 """Two JSON texts compared as a reader reads them: each value below its name, with its own line breaks.
 
-In JSON a letter, a patch or a query is one line with escapes in it, and whoever changes a word of it changes that line.
+JSON writes a letter, a patch or a query as one line with escapes, so a change of one word changes the whole line.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ def estimate_labels_of_difference(
 def estimate_labels_of_judges(cases: int, *, disagreement: float, within: float, level: float = LEVEL) -> int:
     """Estimate how many cases people have to label to know the difference of two judges' agreement within ``within``.
 
-    On a case that both judges decide alike, both are right or both are wrong, whatever people say: its difference is 0.
+    On a case that both judges decide alike, both are right or both are wrong, so its difference is 0.
     On any other it is -1, 0 or 1. So its variance is at most the share of the cases that they decide differently, and
     as much as that where each judge is right on half of these; where one of them is right more often, the interval is
     narrower than ``within``. Counted is the interval of ``find_stratified_difference`` for one look at one stratum,
