@@ -15,7 +15,7 @@ from typing import Any
 from kit.cli import Provider, find_token, serve
 from kit.docs import Block
 
-FENCE = re.compile(r"<<\w+ (\w{8})>>")
+FENCE = re.compile(r"<<[\w ]+ (\w{8})>>")
 CRITERION = re.compile(r"^\d+\. (.+?): ", re.MULTILINE)
 
 
