@@ -316,6 +316,24 @@ def test_labels_without_digests_are_random_on_the_word_of_the_user_alone(place: 
             assert "The labelled cases were drawn" not in text
 
 
+@pytest.mark.parametrize("bound", [True, False])
+def test_labels_of_every_case_without_digests_are_counted_and_it_is_said(place: Path, line: Line, bound: bool):
+    """Nothing is estimated then, and still nothing shows that last week's answers are not what people read."""
+    folder = str(judge(place / "tuesday", make_cases(), is_short))
+    with open_run(folder) as run:
+        subjects = {item.case.id: item.result.subject for item in run.items()}
+    write_labels(
+        place / "every.jsonl",
+        [Label(case=case, rater="ann", value=True, subject=at if bound else None) for case, at in subjects.items()],
+    )
+    document = line("agree", folder, "--labels", "every.jsonl", "--json").document
+    firsts = [line(command, folder, "--labels", "every.jsonl").out.splitlines()[0] for command in ("agree", "report")]
+
+    assert (document["sampling"], document["unbound"]) == ("census", 0 if bound else len(subjects))
+    for first in firsts:
+        assert first.startswith(f"{len(subjects)} of {len(subjects)} labelled cases are bound to no content") != bound
+
+
 def test_sizes_of_strata_that_labels_state_are_called_stated(tmp_path: Path, line: Line):
     """In the run of the plan they count for nothing; in a run of another judge nothing shows that they are true."""
     monday, tuesday = judge(tmp_path / "monday", make_cases()), judge(tmp_path / "tuesday", make_cases(), is_short)

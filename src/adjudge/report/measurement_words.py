@@ -101,15 +101,18 @@ def _list_doubts(measurement: Measurement) -> Iterator[str]:
         yield f"{cases} {which} {cause}, so {they} no random sample{here}."
     if measurement.draw_problem:
         yield f"The plan in the run's folder is not relied on: {measurement.draw_problem}."
-    if measurement.run is None or measurement.sampling == "census":
+    if measurement.run is None:
         return
-    if measurement.sampling == "random":
+    if measurement.sampling in {"random", "census"}:
         if measurement.unbound:
             cases = format_count(measurement.labelled, "labelled case")
             verb = "is" if measurement.unbound == 1 else "are"
+            claim = "these are a random sample is only what you said"
+            if measurement.sampling == "census":
+                claim = "it was this content is only what the ids say"
             yield (
                 f"{measurement.unbound:,} of {cases} {verb} bound to no content: no label says which content was read, "
-                "and that these are a random sample is only what you said."
+                f"and that {claim}."
             )
         return
     if measurement.unbound and measurement.unbound == measurement.labelled:

@@ -784,6 +784,21 @@ def test_a_gate_that_could_let_a_call_pass_unseen_is_refused(url: str, option: s
     asyncio.run(work())
 
 
+def test_a_ledger_that_keeps_what_is_held_shows_it_to_people(url: str):
+    """Then nothing has to be named as an exception: ana reads the call, and approves it."""
+
+    async def work() -> None:
+        async with Ledger(url, store_content="held") as ledger, Approvals(ledger) as approvals:
+            guard = ToolGuard({"*": make_asking_gate(approvals, show_content=False)})
+            held = await guard.check(make_call())
+            await approvals.decide(held.approval_id or "", "ana", approved=True)
+
+            assert held.kind == "pending"
+            assert await guard.check(make_call())
+
+    asyncio.run(work())
+
+
 def test_a_gate_that_observes_until_it_is_certified_is_an_exception_too(url: str):
     """Until then a call could be made that nobody has seen."""
     pytest.importorskip("cryptography", reason="certificates need the extra sign")

@@ -156,7 +156,7 @@ class ToolGuard(ReadOnly):
             counted apart.
         bind_files: Read the files that a call names in its folder, and bind the approval to what they hold.
         unsafe: Exceptions, each ``gate.option``: ``sample`` below 1, ``on_undecided="allow"``, an ``on_expiry`` of
-            ``"approve"``, and asking people without ``show_content``.
+            ``"approve"``, and asking people without ``show_content`` or a ledger with ``store_content="held"``.
         screens: Checks that every call has to pass before its gate is asked.
         harness: The program that runs the agent on this machine, such as ``claude``. Requests carry it, and ``adjudge
             approvals approve`` refuses them, because the agent could run that command.
@@ -919,7 +919,7 @@ def _list_risks(gate: Gate) -> list[tuple[str, str]]:
     risks += [("on_undecided", "on_undecided='allow'")] if gate.on_undecided == "allow" else []
     risks += [("mode", f"mode={gate.mode!r}")] if gate.mode != "enforce" else []
     risks += [("on_expiry", "on_expiry='approve'")] if gate.ask.get("on_expiry") == "approve" else []
-    return risks + ([("show_content", "show_content=False")] if gate.asks and not gate.show_content else [])
+    return risks + ([("show_content", "show_content=False")] if gate.asks and not gate.shows_content else [])
 
 
 def _find_ledger(gates: Collection[Gate], ledger: Ledger | None) -> Ledger | None:
