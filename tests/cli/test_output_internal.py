@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from adjudge.cli import output
-from kit.patience import wait_for
+from kit.patience import HANG, wait_for
 
 pytestmark = pytest.mark.timed  # the line is drawn in a thread of its own
 
@@ -90,7 +90,7 @@ def test_a_terminal_that_goes_away_ends_nothing(monkeypatch: pytest.MonkeyPatch)
 def test_what_is_over_soon_draws_nothing(monkeypatch: pytest.MonkeyPatch):
     """Nothing is shown within the first second, and rich's drawing is not loaded for it."""
     terminal = open_terminal(monkeypatch)
-    monkeypatch.setattr(output, "PATIENCE", 30.0)
+    monkeypatch.setattr(output, "PATIENCE", HANG)
     with output.show_progress("judged", 3) as progress:
         progress.step()
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -116,14 +117,14 @@ def serve_briefly(*, answer_after: float = 0.0) -> Iterator[Any]:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         try:
-            yield server, lambda: socket.create_connection(listener.getsockname(), timeout=10)
+            yield server, lambda: socket.create_connection(listener.getsockname(), timeout=HANG)
         finally:
             server.should_exit = True
             thread.join(HANG)
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """Whether the server closes a connection within 10 seconds."""
+    """Whether the server closes a connection."""
     try:
         return connection.recv(1_000) == b""
     except ConnectionError:
@@ -132,9 +133,9 @@ def is_closed(connection: socket.socket) -> bool:
 
 def is_closed_while_sending(connection: socket.socket, data: bytes) -> bool:
     """Whether the server closes a connection on which a byte comes every 50 ms."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + HANG
     try:
-        for place in range(10_000):
+        for place in count():
             connection.sendall(data[place % len(data) :][:1])
             time.sleep(0.05)
             if time.monotonic() > end:

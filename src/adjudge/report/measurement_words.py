@@ -101,25 +101,26 @@ def _list_doubts(measurement: Measurement) -> Iterator[str]:
         yield f"{cases} {which} {cause}, so {they} no random sample{here}."
     if measurement.draw_problem:
         yield f"The plan in the run's folder is not relied on: {measurement.draw_problem}."
-    if measurement.run is None:
-        return
+    if measurement.run is not None and measurement.unbound:
+        yield _describe_unbound(measurement)
+
+
+def _describe_unbound(measurement: Measurement) -> str:
+    """Describe how many labelled cases have labels of no content, and what rests on that."""
+    cases = format_count(measurement.labelled, "labelled case")
     if measurement.sampling in {"random", "census"}:
-        if measurement.unbound:
-            cases = format_count(measurement.labelled, "labelled case")
-            verb = "is" if measurement.unbound == 1 else "are"
-            claim = "these are a random sample is only what you said"
-            if measurement.sampling == "census":
-                claim = "it was this content is only what the ids say"
-            yield (
-                f"{measurement.unbound:,} of {cases} {verb} bound to no content: no label says which content was read, "
-                f"and that {claim}."
-            )
-        return
-    if measurement.unbound and measurement.unbound == measurement.labelled:
-        yield "No label says which content was read, so no rate relies on how these labels were drawn."
-    elif measurement.unbound:
-        cases = format_count(measurement.unbound, "labelled case")
-        yield f"{cases} {'has' if measurement.unbound == 1 else 'have'} labels that do not say which content was read."
+        verb = "is" if measurement.unbound == 1 else "are"
+        claim = "these are a random sample is only what you said"
+        if measurement.sampling == "census":
+            claim = "it was this content is only what the ids say"
+        return (
+            f"{measurement.unbound:,} of {cases} {verb} bound to no content: no label says which content was read, "
+            f"and that {claim}."
+        )
+    if measurement.unbound == measurement.labelled:
+        return "No label says which content was read, so no rate relies on how these labels were drawn."
+    cases = format_count(measurement.unbound, "labelled case")
+    return f"{cases} {'has' if measurement.unbound == 1 else 'have'} labels that do not say which content was read."
 
 
 def describe_figures(measurement: Measurement) -> str:

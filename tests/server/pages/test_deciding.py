@@ -13,6 +13,7 @@ from adjudge import Approvals, Ledger
 from kit.approval_pages import CONFIG, decide, make_request, read_approval, send
 from kit.labels import make_run
 from kit.markup import Reader
+from kit.patience import wait_for
 from kit.server import RunningServer, find_token, run_server
 
 pytestmark = pytest.mark.timed
@@ -333,16 +334,11 @@ def test_the_live_update_names_gates_and_numbers_alone(server: RunningServer):
 
 def test_a_page_that_is_left_open_does_not_keep_its_session(tmp_path: Any):
     """It asks what waits for as long as it is open, and nobody may be there."""
-    import time
-
     config = CONFIG.replace("undo_seconds = 30", "session_idle = 2")
     with run_server(tmp_path, config=config) as running:
         running.add_account("Ana")
         ana = running.sign_in("Ana")
-        end = time.monotonic() + 30
-        while ana.get("/waiting").status_code == 200:
-            assert time.monotonic() < end, "asking for what waits kept the session alive"
-            time.sleep(0.1)
+        wait_for(lambda: ana.get("/waiting").status_code != 200)  # asking what waits keeps no session alive
         assert ana.get("/approvals").status_code == 303
 
 
