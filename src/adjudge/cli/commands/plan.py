@@ -235,7 +235,10 @@ def _print_pair(plan: LabelPlan, run: Path, against: Path, left: Mapping[Path, i
     names = [*left, *(folder for folder in (run, against) if folder not in left)]
     print_line(f"  adjudge diff {' '.join(map(str, names))}")
     if not any(left.values()):
-        note(f"for more labels, delete plan.json of {files}, and draw a new plan with a smaller --within")
+        note(
+            f"for more labels, delete plan.json of {files}, and draw a new plan with a smaller --within; once somebody "
+            "has compared the runs, the wider limits for every look decide then"
+        )
 
 
 def _record_look(run: Run, plan: LabelPlan, status: PlanStatus) -> None:
