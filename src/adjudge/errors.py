@@ -1,7 +1,7 @@
 """The exceptions of adjudge, and who has to act.
 
     AdjudgeError
-    ├── UsageError      your input is wrong: nothing was asked, a retry cannot help
+    ├── UsageError      your input is wrong: a retry cannot help, and as a rule nothing was asked yet
     │   ├── DecisionRefused  a person's decision on an approval does not count
     │   ├── FunctionError    a function that was handed in returned what it may not
     │   ├── RequestExists    a request for approval with this key exists already
@@ -65,7 +65,9 @@ class AdjudgeError(Exception):
 
 
 class UsageError(AdjudgeError, ValueError):
-    """An argument or a file cannot be used. No model was asked.
+    """An argument, a file, or what a function returned cannot be used.
+
+    It is raised before a model is asked, but for a row or a function that is wrong in the middle of a run.
 
     Args:
         message: The parts of the message, as of ``AdjudgeError``.
