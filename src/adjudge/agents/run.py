@@ -96,11 +96,15 @@ class AgentRun:
         return self.outcome == "finished" and self.complete
 
     def render(self, budget: int | None = None) -> RenderedRun:
-        """Render the run for a judge within ``budget`` tokens of four characters, by default the run's own.
+        """Render the run for a judge within a budget of tokens.
 
         First the outcome, the answer and the files with their diffs, then the steps in order. What does not fit is cut
         in its middle or left out, arguments after results and failed calls last, and counted where it stood. System
         messages are counted and not shown.
+
+        Args:
+            budget: The most tokens of the text, of four characters each, from 1,000 to 1,000,000; by default the run's
+                own.
         """
         return render_run(self, self.budget if budget is None else check_budget(budget))
 
@@ -115,7 +119,11 @@ class AgentRun:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
     def __repr__(self) -> str:

@@ -52,16 +52,19 @@ class CaseCriteria:
     def may_apply(self, row: Mapping[str, Any]) -> bool:
         """Return whether a row has anything that says how it is judged, or might.
 
-        * ``row``: The fields of a row by their names.
+        Args:
+            row: The fields of a row by their names.
         """
         return self.criteria_field is not None or not _NAMES.isdisjoint(row)
 
     def split_row(self, row: Mapping[str, Any], mapped: Iterable[str]) -> SplitRow:
-        """Split a row into how it is judged and the rest; ``mapped`` are fields of other parts of the case.
+        """Split a row into how it is judged and the rest.
 
         Raises ``UsageError`` for what cannot be judged by.
 
-        * ``row``: The fields of a row by their names.
+        Args:
+            row: The fields of a row by their names.
+            mapped: The fields of the row that are other parts of the case, and so not taken for how it is judged.
         """
         if not self.may_apply(row):
             return SplitRow(rest=dict(row), criteria={}, ignored=())  # nearly always

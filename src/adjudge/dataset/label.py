@@ -164,7 +164,11 @@ class Label:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Label:
-        """Read ``data``, a row of a label file. Raises ``UsageError`` for what is no label, or has a later schema."""
+        """Read ``data``, a row of a label file. Raises ``UsageError`` for what is no label, or has a later schema.
+
+        Args:
+            data: The row, as ``to_dict`` writes it.
+        """
         # Not by the codec: rows come from tables of other tools as well, where a number is an id, null is nothing, and
         # a key that is nearly right is worth naming.
         if not isinstance(data, Mapping):

@@ -171,7 +171,11 @@ class Decision:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
     def __repr__(self) -> str:
@@ -236,10 +240,11 @@ class Recorder(Protocol):
     ) -> Coroutine[Any, Any, int]:
         """Keep a value; returns its place once it is safe.
 
-        * ``value``: The result, the decision, or another value with ``to_dict``.
-        * ``kind``: The kind of the entry; ``None`` is that of the value.
-        * ``subject``: The digest of the content that it is about.
-        * ``gate``: The name of the gate that it is of.
+        Args:
+            value: The result, the decision, or another value with ``to_dict``.
+            kind: The kind of the entry; ``None`` is that of the value.
+            subject: The digest of the content that it is about.
+            gate: The name of the gate that it is of.
         """
         ...
 
@@ -256,6 +261,7 @@ class Asker(Protocol):
     def wait(self, approval: str, /) -> Coroutine[Any, Any, ApprovalAnswer]:
         """Wait for the answer: whether it was approved, by whom (``None``: by policy, because it expired), and why.
 
-        * ``approval``: The id of the request.
+        Args:
+            approval: The id of the request.
         """
         ...

@@ -128,7 +128,8 @@ class Head:
     def parse(cls, text: str) -> Head:
         """A head from ``SEQ:HASH`` or from the JSON of ``to_dict``; raises ``UsageError`` for anything else.
 
-        * ``text``: The head, as it was written.
+        Args:
+            text: The head, as it was written.
         """
         stripped = text.strip()
         try:

@@ -38,8 +38,9 @@ class Listener(Protocol):
     def note(self, status: int, headers: Mapping[str, str], /) -> None:
         """Take an answer into account: its status, and the headers that say what is left of the provider's limits.
 
-        * ``status``: The status of the HTTP answer.
-        * ``headers``: The headers of the HTTP answer.
+        Args:
+            status: The status of the HTTP answer.
+            headers: The headers of the HTTP answer.
         """
         ...
 
@@ -190,7 +191,8 @@ class Model(Protocol):
     async def complete(self, request: Request, /) -> Reply:
         """Answer, or raise ``ModelError``; must stop when cancelled.
 
-        * ``request``: The request that a judge makes.
+        Args:
+            request: The request that a judge makes.
         """
         ...
 

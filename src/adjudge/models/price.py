@@ -77,7 +77,8 @@ class Price:
     def cost_of(self, usage: Usage) -> float:
         """The cost of a usage, in US dollars. Counts below 0, which only a broken server reports, are taken as 0.
 
-        * ``usage``: Tokens, as the provider reported them.
+        Args:
+            usage: Tokens, as the provider reported them.
         """
         tokens = max(usage.input_tokens, 0)
         if self.beyond is not None and self.above is not None and tokens > self.above:
@@ -92,8 +93,9 @@ class Price:
     def bound(self, input_tokens: int, output_tokens: int) -> float:
         """The most that at most so many tokens can cost, in US dollars.
 
-        * ``input_tokens``: Tokens of the prompts.
-        * ``output_tokens``: Tokens of the replies.
+        Args:
+            input_tokens: Tokens of the prompts.
+            output_tokens: Tokens of the replies.
         """
         dearest = max(self.input, self.cached or 0.0, self.written or 0.0)
         bound = (input_tokens * dearest + output_tokens * self.output) / _MILLION

@@ -85,8 +85,9 @@ class Wording:
     def system(self, *, structured: bool, token: bool) -> str:
         """Render the system part; it is the same text for the same wording and mode.
 
-        * ``structured``: True if the provider enforces the form of the reply.
-        * ``token``: True if the reply is to begin with the token.
+        Args:
+            structured: True if the provider enforces the form of the reply.
+            token: True if the reply is to begin with the token.
         """
         return _render_system(self, structured, token)
 
@@ -97,7 +98,8 @@ class Wording:
     def form(self, *, token: bool) -> Form:
         """Make the JSON Schema of the reply; it is constant, so a provider compiles it once.
 
-        * ``token``: True if the reply is to begin with the token.
+        Args:
+            token: True if the reply is to begin with the token.
         """
         return _make_form(self, token)
 
@@ -207,8 +209,9 @@ class Question:
     def render_user(self, token: str, *, ask_token: bool) -> str:
         """Render the user part: the data between fences, and how to begin the reply.
 
-        * ``token``: The one-time token.
-        * ``ask_token``: Ask the model to begin its reply with the token.
+        Args:
+            token: The one-time token.
+            ask_token: Ask the model to begin its reply with the token.
         """
         if self.wording is None:
             return self.parts[0].text

@@ -67,8 +67,9 @@ class Rule:
 
         A shipped rule looks at long content in a thread; a function of yours is called in the event loop's.
 
-        * ``content``: What is looked at: a text, a JSON value, messages.
-        * ``reference``: A known good answer, for rules that compare with one.
+        Args:
+            content: What is looked at: a text, a JSON value, messages.
+            reference: A known good answer, for rules that compare with one.
         """
         if self.needs_reference and reference is None:
             return self._make_result(passed=False, message="needs a reference to compare with, and none was given")

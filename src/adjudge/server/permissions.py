@@ -42,8 +42,9 @@ class Permissions:
     def may(self, scope: PermissionScope, gate: str | None = None) -> bool:
         """Return whether it covers a scope and, where a gate is named, that gate.
 
-        * ``scope``: What is to be done.
-        * ``gate``: The name of the gate that it is about.
+        Args:
+            scope: What is to be done.
+            gate: The name of the gate that it is about.
         """
         return scope in self.scopes and (gate is None or self.gates is None or gate in self.gates)
 
@@ -52,8 +53,9 @@ class Permissions:
 
         ``may`` asks about the scope alone where no gate is named, and would open what has none to everybody.
 
-        * ``scope``: What is to be done.
-        * ``gate``: The name of the gate that it is about.
+        Args:
+            scope: What is to be done.
+            gate: The name of the gate that it is about.
         """
         return self.may(scope, gate) and (gate is not None or self.gates is None)
 

@@ -82,7 +82,11 @@ class ToolTest:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 
@@ -143,7 +147,11 @@ class ToolCandidate:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 
@@ -195,9 +203,11 @@ class ToolUsage:
     ) -> ToolUsage:
         """Return the usage with one more use. ``output``, where given, joins the history: give it when it was valid.
 
-        * ``success``: True if the output was right.
-        * ``duration_ms``: The duration in milliseconds.
-        * ``at``: The time of the use; by default now.
+        Args:
+            success: True if the output was right.
+            duration_ms: The duration in milliseconds.
+            at: The time of the use; by default now.
+            output: What the tool returned, which joins the history: give it when it was valid. Left out, nothing joins.
         """
         return ToolUsage(
             uses=self.uses + 1,
@@ -214,7 +224,11 @@ class ToolUsage:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 
@@ -275,7 +289,11 @@ class EmergentTool:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 

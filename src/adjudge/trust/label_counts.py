@@ -87,11 +87,13 @@ def count_groups(
 ) -> GroupCounts:
     """Labelled cases counted by group, from three lists with an entry for each labelled case.
 
-    ``heaps`` are places in the list of heaps, which has ``columns`` entries; a truth of ``None`` is unresolved. Needs
-    ``adjudge[trust]``; raises ``UsageError`` for lists of different lengths and for places that do not exist.
+    Needs ``adjudge[trust]``; raises ``UsageError`` for lists of different lengths and for places that do not exist.
 
-    * ``groups``: The group of each labelled case.
-    * ``truths``: Whether each is good; ``None`` is unresolved.
+    Args:
+        groups: The group of each labelled case.
+        heaps: The heap of each labelled case, as a place in the list of heaps.
+        truths: Whether each is good; ``None`` is unresolved.
+        columns: How many heaps that list has.
     """
     check_extra()
     import numpy as np

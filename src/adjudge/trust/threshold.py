@@ -99,10 +99,12 @@ class ThresholdSearch:
 def make_threshold_steps(scores: Iterable[float], *, most: int = MOST_THRESHOLDS) -> tuple[ThresholdStep, ...]:
     """Make the thresholds to test from the scores of all cases that may be released, without any label.
 
-    They are the distinct scores, the highest first. Of more than ``most`` those are kept that release about equally
-    many cases more each time; the lowest is always among them.
+    They are the distinct scores, the highest first. Of more than ``most`` scores those are kept that release about
+    equally many cases more each time; the lowest is always among them.
 
-    * ``scores``: The judge's score of each case, from 0 to 1.
+    Args:
+        scores: The judge's score of each case, from 0 to 1.
+        most: How many thresholds are made at most, from 1 on.
     """
     check_whole_number("most", most, least=1)
     counts = sorted(Counter(scores).items(), reverse=True)

@@ -90,12 +90,15 @@ def verify_webhook(
 ) -> dict[str, Any]:
     """Check the signature and the time of a delivery that you received, and return its payload.
 
-    ``headers`` are the request's, in any case of letters, ``body`` its bytes exactly as they came; ``tolerance`` is in
-    seconds. Raises ``UsageError`` for a delivery that is not signed with this secret, or whose time is not close to
-    now. The same delivery can arrive twice: compare ``webhook-id``.
+    Raises ``UsageError`` for a delivery that is not signed with this secret, or whose time is not close to now. The
+    same delivery can arrive twice: compare ``webhook-id``.
 
-    * ``secret``: The secret that the sender signs with.
-    * ``clock``: The time of now, in seconds since 1970; for tests.
+    Args:
+        headers: The headers of the request, in any case of letters.
+        body: The bytes of the request exactly as they came.
+        secret: The secret that the sender signs with.
+        tolerance: By how many seconds its time may differ from now.
+        clock: The time of now, in seconds since 1970; for tests.
     """
     values = {name.lower(): value for name, value in headers.items()}
     ident, stamp, signatures = (values.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))

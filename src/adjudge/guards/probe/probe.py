@@ -169,7 +169,8 @@ class ProbeThresholds:
     def find_drift(self, similarity: float) -> Drift:
         """Return the level of drift of a similarity.
 
-        * ``similarity``: The similarity to the baseline, in 0 to 1.
+        Args:
+            similarity: The similarity to the baseline, in 0 to 1.
         """
         if reaches(similarity, self.none):
             return "none"

@@ -33,9 +33,11 @@ class CallScreen(Protocol):
     """A screen of calls in a gate's place: ``InputFirewall``, ``ToolRegistry``, or any object with this method."""
 
     async def screen_call(self, call: ToolCall, arguments: Mapping[str, Any], /) -> Screened:
-        """Decide whether a call may be made; ``arguments`` are its arguments, read.
+        """Decide whether a call may be made.
 
-        * ``call``: The call of a tool.
+        Args:
+            call: The call of a tool.
+            arguments: The arguments of the call, read.
         """
         ...
 
@@ -47,8 +49,9 @@ class ResultScreen(CallScreen, Protocol):
     async def screen_result(self, call: ToolCall, result: Any, /) -> Screened:
         """Decide whether the agent may read what a tool returned.
 
-        * ``call``: The call of a tool.
-        * ``result``: What the tool returned.
+        Args:
+            call: The call of a tool.
+            result: What the tool returned.
         """
         ...
 

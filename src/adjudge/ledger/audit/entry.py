@@ -408,7 +408,8 @@ class AuditQuery:
     def matches(self, entry: AuditEntry) -> bool:
         """Return whether an audit is one of those searched for.
 
-        * ``entry``: The audit.
+        Args:
+            entry: The audit.
         """
         if self._opinions is not None and entry.opinion not in self._opinions:
             return False
