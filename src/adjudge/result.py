@@ -97,7 +97,16 @@ def make_id() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The usage of a judgement: tokens, calls and, where the price is known, dollars."""
+    """The usage of a judgement: tokens, calls and, where the price is known, dollars.
+
+    Args:
+        input_tokens: Tokens of the prompts.
+        output_tokens: Tokens of the replies.
+        cached_tokens: Input tokens the provider took from its own prompt cache; part of ``input_tokens``.
+        written_tokens: Input tokens it wrote to that cache, which some charge more for; part of ``input_tokens`` too.
+        calls: Requests that were answered; retries of refused connections are not among them.
+        cost_usd: ``None`` means unknown, never free.
+    """
 
     writes_flat: ClassVar[bool] = True
     writes_plain: ClassVar[bool] = True

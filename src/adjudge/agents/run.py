@@ -33,6 +33,22 @@ class AgentRun:
     You can judge it as content, and the rules on calls, files and commands read it.
 
     Raises ``UsageError`` for members of another type, and for a run that is ``complete`` although it has ``problems``.
+
+    Args:
+        steps: The steps, in order.
+        answer: The agent's last word; ``None`` if there is none.
+        files: The files that the run changed.
+        outcome: ``held`` if the run waits for a person.
+        exit_code: The exit status of the agent's process; ``None`` is unknown.
+        usage: Tokens and calls of the agent; ``None`` is unknown.
+        cost: Dollars; ``None`` means unknown, never free.
+        duration_ms: The duration of the call, in milliseconds; ``None`` is unknown.
+        complete: False if something could not be read or the run was cut short: then "it did not" proves nothing.
+        problems: The reasons for which the run is not complete, a sentence each.
+        unknown: Parts that the source does not record. A rule about one of them fails.
+        metadata: Yours, and what the source adds.
+        budget: Tokens of it that a judge is shown, at four characters each; ``dataclasses.replace(run, budget=...)``
+            shows more or less.
     """
 
     schema: ClassVar[str] = "adjudge/agent-run/1"

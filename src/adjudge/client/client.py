@@ -34,6 +34,13 @@ class Client:
 
     Use it as an async context manager, or call ``aclose``; connections are closed with their loop otherwise. Raises
     ``UsageError`` for an address or a key that cannot be used.
+
+    Args:
+        url: The address, like ``https://adjudge.example``.
+        key: The key that ``adjudge keys create`` printed; ``None`` for a server on this machine that needs none.
+        timeout: Seconds for one call, all tries and waits included.
+        allow_http: Send the key over ``http`` to another machine, where anybody on the way can read it: within one
+            private network at most.
     """
 
     url: str = field(kw_only=False)

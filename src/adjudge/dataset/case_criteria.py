@@ -33,7 +33,14 @@ _NAMES = frozenset([*OWN_KEYS, *(f"{key}.json" for key in OWN_KEYS)])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseCriteria:
-    """The names under which rows may say how they are judged, if they may."""
+    """The names under which rows may say how they are judged, if they may.
+
+    Args:
+        members: True if ``criteria``, ``rubric``, ``rules`` and ``threshold`` of a row count.
+        criteria_field: The field that holds the criteria, whatever its name; nothing else of a row counts for that.
+        rubrics: The rubrics that a row may name, beside the shipped ones.
+        table: True if rows come from a table, whose cells are texts.
+    """
 
     members: bool = False
     """True if ``criteria``, ``rubric``, ``rules`` and ``threshold`` of a row count."""

@@ -57,6 +57,16 @@ class ApprovalAnswer:
 
     What the answer is about is compared with the decision that waits for it; ``None`` says that the asker does not
     know it, and is taken on trust.
+
+    Args:
+        approved: True if it was approved; only ``True`` counts as a yes.
+        by: The name of who decided; ``None`` when it was a policy, because the request expired.
+        reason: The reason that was given.
+        judged: The result of the judge that answered in people's place; ``None`` when no judge did.
+        subject: Digest of the content that was asked about.
+        gate: The gate whose decision was asked about, empty where it was none's.
+        request: Digest of the request that was answered, empty where it has none.
+        result_id: The result that was asked about.
     """
 
     approved: bool

@@ -109,7 +109,12 @@ def signed_bytes(entry_hash: str) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Place and hash of a ledger's last entry; kept elsewhere, it shows whether entries were dropped or rewritten."""
+    """Place and hash of a ledger's last entry; kept elsewhere, it shows whether entries were dropped or rewritten.
+
+    Args:
+        seq: The entry's place, from 1.
+        hash: The entry's hash.
+    """
 
     seq: int
     """The entry's place, from 1."""

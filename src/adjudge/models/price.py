@@ -49,7 +49,18 @@ _KEYS = ("input", "output", "cached", "written")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """The price of a model, in US dollars per million tokens."""
+    """The price of a model, in US dollars per million tokens.
+
+    Args:
+        input: The price of input.
+        output: The price of output.
+        cached: The price of input that was in the provider's prompt cache; ``None``: as other input.
+        written: The price of input that is written to it, where that costs more; ``None``: as other input.
+        above: A prompt of more input tokens than this is priced by ``beyond``, all of it.
+        beyond: The price of a prompt that is longer than ``above``.
+        as_of: The day on which it was taken from a list; ``None``: it was stated, or comes from a list that is kept
+            current.
+    """
 
     input: float
     """The price of input."""

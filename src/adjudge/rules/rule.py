@@ -27,7 +27,19 @@ DEFAULT_SEVERITY: Severity = "error"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A deterministic check of some content."""
+    """A deterministic check of some content.
+
+    Args:
+        name: The rule's name; results have it.
+        evaluate: Takes the content (and, with ``needs_reference``, the reference after it); returns a boolean or a
+            ``RuleResult``, or an awaitable of either.
+        description: The check that it makes, in one sentence.
+        severity: A failed ``error`` rule decides; a ``warning`` is shown to the judge; ``info`` is recorded.
+        needs_reference: True if it compares with the reference; without one, it does not pass.
+        spec: The rule as data (``{"regex": "..."}``), for digests and files; a function is ``{"python":
+            "module:name"}``.
+        metadata: Yours: an owner, a link to a policy. Nothing reads it.
+    """
 
     name: str
     """The rule's name; results have it."""

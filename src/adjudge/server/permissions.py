@@ -28,7 +28,14 @@ ACCOUNT_SCOPES: tuple[PermissionScope, ...] = tuple(scope for scope in SCOPES if
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permissions:
-    """The permissions of a key or an account."""
+    """The permissions of a key or an account.
+
+    Args:
+        scopes: The scopes that it has, such as ``judge`` and ``approve``.
+        gates: The gates it is limited to; ``None`` is no limit.
+        approver: Under which of the ``approvers`` names it decides; ``None``: it cannot decide.
+        rater: Under which name it labels; ``None``: it cannot label.
+    """
 
     scopes: frozenset[PermissionScope]
     """The scopes that it has, such as ``judge`` and ``approve``."""

@@ -39,6 +39,12 @@ class ToolHistory:
 
     The size of an output is the size of its JSON in bytes. Its shape is the names and JSON types of its members at
     every depth; lengths of lists and the values themselves are not part of it.
+
+    Args:
+        count: The number of outputs.
+        smallest: The smallest size so far, in bytes; 0 before the first output.
+        largest: The largest size so far, in bytes.
+        shapes: Digests of the shapes seen, sorted; the first 65, since more than 64 say no more.
     """
 
     schema: ClassVar[str] = "adjudge/tool-history/1"

@@ -222,7 +222,14 @@ def find_grouped_difference(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedCounts:
-    """The labelled cases of one stratum, of which two shares are compared."""
+    """The labelled cases of one stratum, of which two shares are compared.
+
+    Args:
+        size: The number of cases of the stratum, labelled or not.
+        of: Labelled cases.
+        gained: Those that count in the second share only.
+        lost: Those that count in the first only.
+    """
 
     size: int
     """The number of cases of the stratum, labelled or not."""

@@ -30,6 +30,14 @@ class Heap:
 
     A run has one for each verdict; with several judges or with strata, one for each combination. Within a heap each
     case must have had the same chance of being labelled. Raises ``UsageError`` for counts that cannot be.
+
+    Args:
+        verdict: Of the judge whose rate is corrected.
+        cases: Cases of the run in this heap, labelled ones included.
+        good: Labelled cases that people passed.
+        bad: Labelled cases that people failed.
+        unresolved: Labelled cases whose truth people did not settle: they could not tell, or were split.
+        stratum: Part of the run from which labels were drawn with a probability of its own.
     """
 
     verdict: HeapVerdict

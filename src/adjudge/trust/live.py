@@ -65,7 +65,12 @@ FIRST_LABELS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
-    """The shares of labels among the strata, from some label on. Only the width of the interval depends on it."""
+    """The shares of labels among the strata, from some label on. Only the width of the interval depends on it.
+
+    Args:
+        first: The first label that is drawn like this, from 0.
+        shares: The share of these labels that each stratum gets; 0 where it gets none. They add up to 1.
+    """
 
     first: int
     """The first label that is drawn like this, from 0."""

@@ -40,7 +40,12 @@ _MOST_LABELS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdStep:
-    """A threshold of the sequence, as it is known without a label."""
+    """A threshold of the sequence, as it is known without a label.
+
+    Args:
+        threshold: The least score that is released.
+        released: Cases with at least this score, labelled or not.
+    """
 
     threshold: float
     """The least score that is released."""
@@ -50,7 +55,12 @@ class ThresholdStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledStep:
-    """The labelled cases that a threshold of the sequence releases."""
+    """The labelled cases that a threshold of the sequence releases.
+
+    Args:
+        released: Labelled cases that it releases.
+        wrong: Those of them that people did not find good.
+    """
 
     released: int
     """Labelled cases that it releases."""

@@ -57,6 +57,12 @@ class Webhook:
 
     Raises ``UsageError`` for an address that is neither https nor of this machine, and for a secret of less than
     16 bytes.
+
+    Args:
+        url: The address that is notified.
+        secret: Shared with the receiver; a text that begins with ``whsec_`` is base64, any other is taken as it is.
+        retries: Further tries after refused connections, timeouts, 408, 429 and 5xx, with growing pauses.
+        timeout: Seconds for one try.
     """
 
     url: str = field(kw_only=False)

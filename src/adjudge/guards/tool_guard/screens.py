@@ -16,7 +16,14 @@ from adjudge.result import DecidedBy, JudgeResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screened:
-    """The answer to a call, or to what a tool returned, as the guard records it."""
+    """The answer to a call, or to what a tool returned, as the guard records it.
+
+    Args:
+        allowed: True if it goes on.
+        decided_by: The one who decided: ``judge``, ``rule``, ``human`` or ``policy``.
+        detail: One sentence on why; for the record, and not for the agent.
+        result: The judge's result, where one was asked.
+    """
 
     allowed: bool
     """True if it goes on."""

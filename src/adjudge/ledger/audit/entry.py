@@ -369,7 +369,17 @@ def _list_counts(entry: AuditEntry, basis: AuditBasis) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditQuery:
-    """A search for audits: everything given must hold, and every bound is included."""
+    """A search for audits: everything given must hold, and every bound is included.
+
+    Args:
+        opinion: One, or any of several.
+        min_critical: The fewest critical findings.
+        min_major: The fewest major findings.
+        agent_id: The agent that the audit is about.
+        execution_id: The execution that the audit is about.
+        since: The earliest time at which it was made.
+        until: The latest time at which it was made.
+    """
 
     opinion: Opinion | Collection[Opinion] | None = None
     """One, or any of several."""
