@@ -59,7 +59,12 @@ class AdjudgeError(Exception):
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def spell(self, spell_argument: Callable[[str, str | None], str]) -> str:
-        """Return the message with each argument in it as ``spell_argument`` writes its name and value."""
+        """Return the message with each argument in it as its reader would write it.
+
+        Args:
+            spell_argument: A function from the name of an argument and its value (``None``: the name alone) to the text
+                that stands for both.
+        """
         parts = (part if isinstance(part, str) else spell_argument(part.name, part.value) for part in self.parts)
         return "".join(parts)
 
@@ -90,8 +95,9 @@ class UsageError(AdjudgeError, ValueError):
     def within(self, where: str, *remedy: object) -> Self:
         """Return this error with the place of what is at fault before its message, and perhaps a remedy after it.
 
-        * ``where``: The place, such as a file and a line.
-        * ``remedy``: The parts of a sentence that say what to do.
+        Args:
+            where: The place, such as a file and a line.
+            remedy: The parts of a sentence that say what to do.
         """
         error = copy(self)
         AdjudgeError.__init__(error, f"{where}: ", *_write_argument(self.parts, self.argument), *remedy)

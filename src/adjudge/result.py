@@ -97,7 +97,16 @@ def make_id() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The usage of a judgement: tokens, calls and, where the price is known, dollars."""
+    """The usage of a judgement: tokens, calls and, where the price is known, dollars.
+
+    Args:
+        input_tokens: Tokens of the prompts.
+        output_tokens: Tokens of the replies.
+        cached_tokens: Input tokens the provider took from its own prompt cache; part of ``input_tokens``.
+        written_tokens: Input tokens it wrote to that cache, which some charge more for; part of ``input_tokens`` too.
+        calls: Requests that were answered; retries of refused connections are not among them.
+        cost_usd: ``None`` means unknown, never free.
+    """
 
     writes_flat: ClassVar[bool] = True
     writes_plain: ClassVar[bool] = True
@@ -132,7 +141,11 @@ class Usage:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return _convert_members(cls, data)
 
 
@@ -161,7 +174,11 @@ class RuleResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return _convert_members(cls, data)
 
 
@@ -205,7 +222,11 @@ class CriterionResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return _convert_members(cls, data)
 
 
@@ -241,7 +262,11 @@ class PartResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return _convert_members(cls, data)
 
 
@@ -372,7 +397,8 @@ class JudgeResult:
     def criterion(self, name: str) -> CriterionResult:
         """Return the result for this criterion. Raises ``KeyError``, naming the criteria, if there is none.
 
-        * ``name``: The name of the criterion.
+        Args:
+            name: The name of the criterion.
         """
         for result in self.criteria:
             if result.name == name:
@@ -410,7 +436,11 @@ class JudgeResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return _read_result_as(data, (cls,), 0)
 
     def __repr__(self) -> str:

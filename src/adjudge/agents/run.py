@@ -33,6 +33,22 @@ class AgentRun:
     You can judge it as content, and the rules on calls, files and commands read it.
 
     Raises ``UsageError`` for members of another type, and for a run that is ``complete`` although it has ``problems``.
+
+    Args:
+        steps: The steps, in order.
+        answer: The agent's last word; ``None`` if there is none.
+        files: The files that the run changed.
+        outcome: ``held`` if the run waits for a person.
+        exit_code: The exit status of the agent's process; ``None`` is unknown.
+        usage: Tokens and calls of the agent; ``None`` is unknown.
+        cost: Dollars; ``None`` means unknown, never free.
+        duration_ms: The duration of the call, in milliseconds; ``None`` is unknown.
+        complete: False if something could not be read or the run was cut short: then "it did not" proves nothing.
+        problems: The reasons for which the run is not complete, a sentence each.
+        unknown: Parts that the source does not record. A rule about one of them fails.
+        metadata: Yours, and what the source adds.
+        budget: Tokens of it that a judge is shown, at four characters each; ``dataclasses.replace(run, budget=...)``
+            shows more or less.
     """
 
     schema: ClassVar[str] = "adjudge/agent-run/1"
@@ -96,11 +112,15 @@ class AgentRun:
         return self.outcome == "finished" and self.complete
 
     def render(self, budget: int | None = None) -> RenderedRun:
-        """Render the run for a judge within ``budget`` tokens of four characters, by default the run's own.
+        """Render the run for a judge within a budget of tokens.
 
         First the outcome, the answer and the files with their diffs, then the steps in order. What does not fit is cut
         in its middle or left out, arguments after results and failed calls last, and counted where it stood. System
         messages are counted and not shown.
+
+        Args:
+            budget: The most tokens of the text, of four characters each, from 1,000 to 1,000,000; by default the run's
+                own.
         """
         return render_run(self, self.budget if budget is None else check_budget(budget))
 
@@ -115,7 +135,11 @@ class AgentRun:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
     def __repr__(self) -> str:

@@ -23,7 +23,19 @@ was cut short, so that nobody can say whether it was made."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCall:
-    """One call of a tool, and what came of it. Without a ``result`` and an ``error`` nobody knows."""
+    """One call of a tool, and what came of it. Without a ``result`` and an ``error`` nobody knows.
+
+    Args:
+        tool: The name of the tool.
+        arguments: The arguments as JSON, by name; a text where the agent wrote arguments that cannot be read.
+        call_id: The id that the agent gave the call; ``None`` if it gave none.
+        result: The result that the tool returned, as text without the line ends after it.
+        error: The text that the tool gave when it failed; ``None`` if it did not.
+        duration_ms: The time that it took, in milliseconds; ``None`` is unknown.
+        agent: The sub-agent that made the call; ``None`` for the agent itself.
+        not_made: The act of the harness in place of making the call: it ``asked`` and nobody answered, or it or its
+            user ``refused``; ``unclear`` if the call was cut short. ``None`` if the source says nothing of that.
+    """
 
     writes_plain: ClassVar[bool] = True
     _layout: ClassVar[Layout] = Layout(omitted=("call_id", "result", "error", "duration_ms", "agent", "not_made"))
@@ -65,13 +77,25 @@ class AgentCall:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One thing that happened: somebody's words, or a call of a tool."""
+    """One thing that happened: somebody's words, or a call of a tool.
+
+    Args:
+        role: The one who acted: ``user``, ``assistant`` (every call, too) or ``system``.
+        text: The words; empty for a call.
+        call: The call; ``None`` for words.
+        turn: The number of the agent's reply that it belongs to, from 0. Calls of one reply are made at once: none of
+            them has seen what another returned.
+    """
 
     writes_plain: ClassVar[bool] = True
     _layout: ClassVar[Layout] = Layout(omitted=("text", "call", "turn"))
@@ -100,13 +124,23 @@ class Step:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """A file that is not as it was before the run."""
+    """A file that is not as it was before the run.
+
+    Args:
+        path: Its path in the workspace, with ``/`` between the parts.
+        kind: ``added``, ``modified`` or ``deleted``.
+        diff: The change as a unified diff; empty where there is none to show.
+    """
 
     writes_plain: ClassVar[bool] = True
     _layout: ClassVar[Layout] = Layout(omitted=("diff",))
@@ -129,7 +163,11 @@ class FileChange:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``."""
+        """Read back ``data`` that ``to_dict`` wrote; unknown keys are ignored, anything else raises ``UsageError``.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 

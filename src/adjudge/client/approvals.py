@@ -34,13 +34,16 @@ class RemoteApprovals:
     ) -> tuple[Approval, ...]:
         """List the requests that the key may look at, the oldest first; ``None`` is any status.
 
-        ``title`` is a part of the title, ``agent`` and ``customer`` are what the requests' metadata say. ``words`` is
-        what a person would type into the search of the queue, such as ``refund customer:C-20931``. ``audits`` lists
-        audits in their place.
-
-        * ``status``: Only requests of this status.
-        * ``gate``: Only requests of the gate of this name.
-        * ``limit``: The most requests that are returned.
+        Args:
+            status: Only requests of this status.
+            title: Only requests with this text in their title; ``None`` is all.
+            agent: Only requests whose metadata name this ``agent``; ``None`` is all.
+            customer: Only requests whose metadata name this ``customer``; ``None`` is all.
+            gate: Only requests of the gate of this name.
+            words: What a person would type into the search of the queue, such as ``refund customer:C-20931``; ``None``
+                is all.
+            limit: The most requests that are returned.
+            audits: List audits in their place.
         """
         filters = {"title": title, "agent": agent, "customer": customer, "gate": gate, "q": words}
         filters |= {"audits": "true"} if audits else {}
@@ -50,7 +53,8 @@ class RemoteApprovals:
     async def get(self, id: str) -> Approval:  # noqa: A002 - as in Approvals
         """Return a request. Raises ``UsageError`` for an id that is unknown to the key.
 
-        * ``id``: The id of the request.
+        Args:
+            id: The id of the request.
         """
         return self._read_approval(await self.connection.get("v1", "approvals", id), id)
 
@@ -69,13 +73,14 @@ class RemoteApprovals:
         To approve, give ``seen=digest_shown(approval)`` for the request that your person was shown, and a reason if the
         judge did not pass it.
 
-        With ``complete``, a request that does not keep all that would be approved can be denied only. Give false where
-        your program shows its people all of it by itself. ``answer``, with a denial, is a line for the agent whose call
-        it is.
-
-        * ``id``: The id of the request.
-        * ``approved``: True approves, false denies.
-        * ``reason``: The person's reason.
+        Args:
+            id: The id of the request.
+            approved: True approves, false denies.
+            reason: The person's reason.
+            seen: ``digest_shown(approval)`` of the request that your person was shown; needed to approve.
+            complete: Whether a request that does not keep all that would be approved can be denied only. Give false
+                where your program shows its people all of it by itself.
+            answer: A line for the agent whose call is denied, of at most 300 characters; only with a denial.
         """
         body: dict[str, Any] = {"approved": approved, "reason": reason, "seen": seen, "complete": complete}
         body |= {"answer": answer} if answer else {}

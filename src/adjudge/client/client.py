@@ -34,6 +34,13 @@ class Client:
 
     Use it as an async context manager, or call ``aclose``; connections are closed with their loop otherwise. Raises
     ``UsageError`` for an address or a key that cannot be used.
+
+    Args:
+        url: The address, like ``https://adjudge.example``.
+        key: The key that ``adjudge keys create`` printed; ``None`` for a server on this machine that needs none.
+        timeout: Seconds for one call, all tries and waits included.
+        allow_http: Send the key over ``http`` to another machine, where anybody on the way can read it: within one
+            private network at most.
     """
 
     url: str = field(kw_only=False)
@@ -54,7 +61,8 @@ class Client:
     def gate(self, name: str) -> RemoteGate:
         """Return a gate of the server, by its name; nothing is asked before the first check.
 
-        * ``name``: The name of the gate in the server's configuration.
+        Args:
+            name: The name of the gate in the server's configuration.
         """
         check_label("name", name, where="a gate")
         return RemoteGate(name=name, connection=self.connection)
@@ -62,23 +70,26 @@ class Client:
     def judge(self, name: str | None = None) -> RemoteJudge:
         """Return a judge of the server, by its name; ``None`` is the server's default.
 
-        * ``name``: The name of the judge in the server's configuration.
+        Args:
+            name: The name of the judge in the server's configuration.
         """
         return RemoteJudge(name=name, connection=self.connection)
 
     def input_firewall(self, judge: str | None = None, *, tool_name: str | None = None) -> RemoteInputFirewall:
         """Return an input firewall with a judge of the server.
 
-        * ``judge``: The name of the judge; ``None`` is the server's default.
-        * ``tool_name``: The name of the function whose arguments are checked, which the judge is shown.
+        Args:
+            judge: The name of the judge; ``None`` is the server's default.
+            tool_name: The name of the function whose arguments are checked, which the judge is shown.
         """
         return RemoteInputFirewall(connection=self.connection, judge=judge, tool_name=tool_name)
 
     def prompt_firewall(self, judge: str | None = None, *, on_unsafe: OnUnsafe = "drop_batch") -> RemotePromptFirewall:
         """Return a prompt firewall with a judge of the server.
 
-        * ``judge``: The name of the judge; ``None`` is the server's default.
-        * ``on_unsafe``: What happens to the other rules where one is rejected, as for ``PromptFirewall``.
+        Args:
+            judge: The name of the judge; ``None`` is the server's default.
+            on_unsafe: What happens to the other rules where one is rejected, as for ``PromptFirewall``.
         """
         check_choice("on_unsafe", on_unsafe, ("drop_batch", "drop_flagged"))
         return RemotePromptFirewall(connection=self.connection, judge=judge, on_unsafe=on_unsafe)
@@ -86,7 +97,8 @@ class Client:
     def emergent_judge(self, judge: str | None = None) -> RemoteEmergentJudge:
         """Return a reviewer of forged tools with a judge of the server.
 
-        * ``judge``: The name of the judge; ``None`` is the server's default.
+        Args:
+            judge: The name of the judge; ``None`` is the server's default.
         """
         return RemoteEmergentJudge(connection=self.connection, judge=judge)
 
@@ -97,7 +109,8 @@ class Client:
     def label_queue(self, run: str) -> RemoteLabelQueue:
         """Return the queue of labelling of a run, by the name of its folder.
 
-        * ``run``: The name of the run's folder.
+        Args:
+            run: The name of the run's folder.
         """
         return RemoteLabelQueue(connection=self.connection, run=run)
 

@@ -66,20 +66,25 @@ class Connection:
     async def get(self, *path: str, **query: str | int | None) -> Any:
         """Send a query and return the server's answer.
 
-        * ``path``: The path of the address, such as ``/v1/runs``.
+        Args:
+            path: The path of the address, such as ``/v1/runs``.
+            query: The parameters of the address; those that are ``None`` are left out.
         """
         params = {name: str(value) for name, value in query.items() if value is not None}
         return await self._request("GET", path, query=params)
 
     async def post(self, *path: str, body: Mapping[str, Any], once: bool = True, seconds: float | None = None) -> Any:
-        """Send a request and return the server's answer; with ``once`` it is done once, however often it is sent.
+        """Send a request and return the server's answer.
 
-        ``seconds`` is how long this may take, where that is less than the connection's ``timeout``. Raises
-        ``UsageError`` for what the server refuses, and ``ServerError`` when it cannot be reached, fails or is too busy
-        until the time is over.
+        Raises ``UsageError`` for what the server refuses, and ``ServerError`` when it cannot be reached, fails or is
+        too busy until the time is over.
 
-        * ``path``: The path of the address, such as ``/v1/runs``.
-        * ``body``: What is sent, as plain data.
+        Args:
+            path: The path of the address, such as ``/v1/runs``.
+            body: What is sent, as plain data.
+            once: Whether it is done once, however often it is sent.
+            seconds: How many seconds this may take, where that is less than the connection's ``timeout``; ``None`` is
+                that timeout.
         """
         try:
             raw = json.dumps(body, allow_nan=False).encode()
@@ -93,7 +98,8 @@ class Connection:
 
         The beginning of the answer, and then each piece, has to come within ``timeout``.
 
-        * ``path``: The path of the address, such as ``/v1/runs``.
+        Args:
+            path: The path of the address, such as ``/v1/runs``.
         """
         async with self._open("GET", path, {}, None, {}) as answer:
             if answer.status != 200:

@@ -31,7 +31,8 @@ class RemoteInputFirewall:
     async def check(self, arguments: Mapping[str, Any]) -> InputVerdict:
         """Check whether some arguments may reach a function, as ``InputFirewall.check`` does.
 
-        * ``arguments``: The arguments by their names, as JSON values.
+        Args:
+            arguments: The arguments by their names, as JSON values.
         """
         if not isinstance(arguments, Mapping):
             raise UsageError(
@@ -66,7 +67,8 @@ class RemotePromptFirewall:
     async def check(self, rules: Sequence[str]) -> FirewallVerdict:
         """Check which of some rules may reach a prompt, as ``PromptFirewall.check`` does.
 
-        * ``rules``: All rules that reach the prompt together.
+        Args:
+            rules: All rules that reach the prompt together.
         """
         if isinstance(rules, str) or not isinstance(rules, Sequence):
             raise UsageError(f"rules must be a list of texts, got {type(rules).__name__}", argument="rules")

@@ -64,11 +64,12 @@ class RemoteGate:
         ``adjudge_caller``. Raises ``UsageError`` for what the server refuses: an unknown gate, a key that is not valid
         or not for this gate.
 
-        * ``content``: The content: a text, a JSON value, messages.
-        * ``task``: What the content was asked to do; shown to the judge as data.
-        * ``context``: What the content may rely on; shown to the judge as data.
-        * ``reference``: A known good answer; shown to the judge as data.
-        * ``metadata``: Copied to the result and the decision, never sent.
+        Args:
+            content: The content: a text, a JSON value, messages.
+            task: What the content was asked to do; shown to the judge as data.
+            context: What the content may rely on; shown to the judge as data.
+            reference: A known good answer; shown to the judge as data.
+            metadata: Copied to the result and the decision, never sent.
         """
         if metadata is not None and not isinstance(metadata, Mapping):
             raise UsageError(f"metadata must be a mapping, got {type(metadata).__name__}", argument="metadata")
@@ -109,11 +110,12 @@ class RemoteGate:
         id alone, only what you pass can be compared. Raises ``UsageError`` for a decision that does not wait at this
         gate, and ``ServerError`` when the server cannot be reached; what waits can be resumed later.
 
-        * ``decision``: The pending decision, or the id of its approval.
-        * ``content``: The content that you are about to use; it is compared with what was held back.
-        * ``task``: The task that you are about to use; it is compared with what was held back.
-        * ``context``: The context that you are about to use; it is compared with what was held back.
-        * ``reference``: The reference that you are about to use; it is compared with what was held back.
+        Args:
+            decision: The pending decision, or the id of its approval.
+            content: The content that you are about to use; it is compared with what was held back.
+            task: The task that you are about to use; it is compared with what was held back.
+            context: The context that you are about to use; it is compared with what was held back.
+            reference: The reference that you are about to use; it is compared with what was held back.
         """
         approval_id = decision if isinstance(decision, str) else decision.approval_id
         waits_here = isinstance(decision, str) or (decision.pending and decision.gate == self.name)
@@ -161,7 +163,8 @@ class RemoteGate:
 
         As ``Gate.guard``; it raises ``Blocked`` with the decision.
 
-        * ``argument``: The name of the argument that is checked; ``None`` checks the return value.
+        Args:
+            argument: The name of the argument that is checked; ``None`` checks the return value.
         """
         return make_guard(GuardingGate(name=self.name, check=self.check, withdraw=_withdraw), argument)
 

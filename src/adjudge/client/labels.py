@@ -32,7 +32,8 @@ class RemoteLabelQueue:
     async def next(self, *, skipped: bool = False) -> LabelTask | None:
         """Draw the next question, blind, or ``None`` where nothing is left now; its contents are texts, as shown.
 
-        * ``skipped``: Draw from what was skipped.
+        Args:
+            skipped: Draw from what was skipped.
         """
         return self._read_reply(_read_next, await self._post("next", {"skipped": skipped}), "task")
 
@@ -47,12 +48,12 @@ class RemoteLabelQueue:
     ) -> Label:
         """Keep an answer, and return it as a label; it replaces what was answered before.
 
-        ``subject`` is that of the task: an answer about another content is refused.
-
-        * ``case``: The id of the case.
-        * ``value``: The answer: true, false, a number or ``cannot_tell``; of a pair which one is better.
-        * ``criterion``: The criterion that it is about; ``None`` is the case as a whole.
-        * ``comment``: What the person writes about it.
+        Args:
+            case: The id of the case.
+            value: The answer: true, false, a number or ``cannot_tell``; of a pair which one is better.
+            criterion: The criterion that it is about; ``None`` is the case as a whole.
+            comment: What the person writes about it.
+            subject: The ``subject`` of the task: an answer about another content is refused. ``None`` compares nothing.
         """
         body = {"case": case, "value": value, "criterion": criterion, "comment": comment, "subject": subject}
         return self._read_label(await self._post("labels", body), case, criterion, subject)
@@ -60,7 +61,8 @@ class RemoteLabelQueue:
     async def skip(self, case: str) -> None:
         """Put a case off.
 
-        * ``case``: The id of the case.
+        Args:
+            case: The id of the case.
         """
         await self._post("skip", {"case": case})
 
@@ -79,11 +81,12 @@ class RemoteLabelQueue:
     ) -> Label:
         """Keep how a difference was settled; the key needs the scope ``adjudicate``.
 
-        * ``case``: The id of the case.
-        * ``value``: The answer: true, false, a number or ``cannot_tell``; of a pair which one is better.
-        * ``criterion``: The criterion that it is about; ``None`` is the case as a whole.
-        * ``comment``: What the person writes about it.
-        * ``subject``: The digest of the content that was shown, from the task.
+        Args:
+            case: The id of the case.
+            value: The answer: true, false, a number or ``cannot_tell``; of a pair which one is better.
+            criterion: The criterion that it is about; ``None`` is the case as a whole.
+            comment: What the person writes about it.
+            subject: The digest of the content that was shown, from the task.
         """
         body = {"case": case, "value": value, "criterion": criterion, "comment": comment, "subject": subject}
         return self._read_label(await self._post("settle", body), case, criterion, subject)

@@ -42,15 +42,16 @@ class RemoteLedger:
     ) -> AsyncIterator[Entry]:
         """Yield the entries that match all conditions, in order, as ``Ledger.query`` does.
 
-        * ``outcome``: Only results with this outcome.
-        * ``judge``: Only results of the judge of this name.
-        * ``gate``: Only entries of the gate of this name.
-        * ``subject``: Only entries about the content with this digest.
-        * ``execution``: Only entries that were recorded with this ``execution``.
-        * ``kind``: Only entries of this kind, such as ``result`` or ``decision``.
-        * ``since``: Only entries from this time on.
-        * ``until``: Only entries before this time.
-        * ``after``: Only entries behind this place.
+        Args:
+            outcome: Only results with this outcome.
+            judge: Only results of the judge of this name.
+            gate: Only entries of the gate of this name.
+            subject: Only entries about the content with this digest.
+            execution: Only entries that were recorded with this ``execution``.
+            kind: Only entries of this kind, such as ``result`` or ``decision``.
+            since: Only entries from this time on.
+            until: Only entries before this time.
+            after: Only entries behind this place.
         """
         filters = _write_query(
             outcome=outcome,
@@ -109,10 +110,12 @@ class RemoteLedger:
     async def verify(self, head: Head | str | None = None) -> Verification:
         """Have the server check every entry, and return the first bad one, if any.
 
-        ``head`` is one that you kept elsewhere, as a value or ``SEQ:HASH``. Without it the answer is the server's own
-        word about its own ledger, and somebody who controls the server can make it say anything. An answer that does
-        not say that it compared the head you gave raises ``ServerError``. To rely on no word of the server, ``export``
-        the ledger and use ``verify_export``.
+        Without ``head`` the answer is the server's own word about its own ledger, and somebody who controls the server
+        can make it say anything. An answer that does not say that it compared the head you gave raises ``ServerError``.
+        To rely on no word of the server, ``export`` the ledger and use ``verify_export``.
+
+        Args:
+            head: A head that you kept elsewhere, as a value or ``SEQ:HASH``. ``None`` compares with none.
         """
         pinned = head if head is None or isinstance(head, Head) else Head.parse(head)
         reply = await self.connection.get("v1", "ledger", "verify", head=None if pinned is None else str(pinned))
@@ -129,7 +132,8 @@ class RemoteLedger:
         An export may be of any size and take any time, as long as the server goes on sending: ``timeout`` is for each
         piece of it. What came of one that broke off is removed. Raises ``UsageError`` when the file exists.
 
-        * ``path``: The file to write; it must not exist.
+        Args:
+            path: The file to write; it must not exist.
         """
         url = self.connection.url
         async with self.connection.download("v1", "ledger", "export") as (headers, pieces):

@@ -34,14 +34,18 @@ class RemoteResults:
     ) -> AsyncIterator[RecordedResult]:
         """Yield the results that match all filters, the newest first.
 
-        ``words`` are all in a result's texts or metadata, or are its id or the beginning of its digest; a filter such
-        as ``customer:C-20931`` or ``title:"two words"`` is about one of the documented keys. ``when`` is how far back
-        to look: the last 1, 7, 30 or 90 days, or ``all``. A held decision has the outcome ``held``.
+        A held decision has the outcome ``held``.
 
-        * ``gate``: Only results of the gate of this name.
-        * ``outcome``: Only results with this outcome.
-        * ``decided_by``: Only results that this one decided: ``judge``, ``rule``, ``human`` or ``policy``.
-        * ``judge``: Only results of the judge of this name.
+        Args:
+            words: Words that are all in a result's texts or metadata, or its id or the beginning of its digest; a
+                filter such as ``customer:C-20931`` or ``title:"two words"`` is about one of the documented keys.
+                ``None`` is all.
+            gate: Only results of the gate of this name.
+            outcome: Only results with this outcome.
+            decided_by: Only results that this one decided: ``judge``, ``rule``, ``human`` or ``policy``.
+            judge: Only results of the judge of this name.
+            when: How far back to look: ``day``, ``week``, ``month`` and ``quarter`` are the last 1, 7, 30 and 90 days,
+                and ``all`` is no limit.
         """
         filters = {"q": words, "gate": gate, "outcome": outcome, "by": decided_by, "judge": judge, "when": when}
         before, more = None, True
@@ -72,8 +76,10 @@ class RemoteResults:
     async def entries(self, id: str) -> tuple[Entry, ...]:  # noqa: A002 - as in Approvals
         """Return every entry of the ledger about one result and its request for approval, in order.
 
-        ``id`` is that of the decision, of the judge's result or of the request. Raises ``UsageError`` where there is
-        none.
+        Raises ``UsageError`` where nothing has this id.
+
+        Args:
+            id: The id of the decision, of the judge's result or of the request.
         """
         reply = await self.connection.get("v1", "results", id)
         return read_answer(_read_entries, reply, self.connection.url, "result")

@@ -30,7 +30,8 @@ class RemoteEmergentJudge:
     async def review_creation(self, candidate: ToolCandidate) -> CreationVerdict:
         """Decide whether a candidate may become a tool, as ``EmergentJudge.review_creation`` does.
 
-        * ``candidate``: The candidate: its source or steps, its schemas and its tests.
+        Args:
+            candidate: The candidate: its source or steps, its schemas and its tests.
         """
         if not isinstance(candidate, ToolCandidate):
             raise UsageError(
@@ -50,7 +51,8 @@ class RemoteEmergentJudge:
     async def review_promotion(self, tool: EmergentTool) -> PromotionVerdict:
         """Decide whether a tool may rise one tier, as ``EmergentJudge.review_promotion`` does.
 
-        * ``tool``: The tool, with its uses so far.
+        Args:
+            tool: The tool, with its uses so far.
         """
         if not isinstance(tool, EmergentTool):
             raise UsageError(f"a promotion is reviewed of an EmergentTool, got {type(tool).__name__}", argument="tool")
@@ -78,11 +80,12 @@ class RemoteEmergentJudge:
     ) -> ReuseVerdict:
         """Check whether an output fits its schema, as ``adjudge.tools.validate_reuse`` does without a server.
 
-        * ``tool_id``: The id of the tool.
-        * ``output``: What the tool returned.
-        * ``schema``: The JSON Schema of its output.
-        * ``history``: Its outputs so far, to say whether this one is unusual; ``None`` compares with none.
-        * ``strict_properties``: Refuse members that the schema does not name.
+        Args:
+            tool_id: The id of the tool.
+            output: What the tool returned.
+            schema: The JSON Schema of its output.
+            history: Its outputs so far, to say whether this one is unusual; ``None`` compares with none.
+            strict_properties: Refuse members that the schema does not name.
         """
         if not is_json([output, schema]):
             return ReuseVerdict(valid=False, schema_errors=("the output: is not JSON, or the schema is not",))

@@ -30,7 +30,40 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """The settings of ``[server]``. Times are in seconds, sizes in bytes."""
+    """The settings of ``[server]``. Times are in seconds, sizes in bytes.
+
+    Args:
+        host: The address of this machine on which it listens.
+        port: The port on which it listens.
+        uds: The path of a Unix socket on which it listens too, for hooks of this machine.
+        uds_mode: The accounts that may connect to it: ``0600`` its account alone, ``0660`` its group too.
+        public_url: The address that people and programs use, where it is not ``http://HOST:PORT``: behind a proxy, for
+            instance. A server that listens elsewhere than on this machine needs it. It is ``https``, except for this
+            machine's own names: a session's cookie and a key must not travel in the clear.
+        hosts: Further names under which it may be asked, without a port. A request for any other name is refused.
+        proxies: The addresses of proxies that are believed when they say whom they ask for (``X-Forwarded-For``).
+        judge: The judge of ``/v1/evaluate`` and of the firewalls; that of ``[defaults]`` where this is not given.
+        runs: The folder whose run folders are listed and labelled, from the folder of ``adjudge.toml``.
+        largest_body: The largest body of a request; a larger one is answered with 413.
+        deadline: Seconds that one request may take, its time in the queue included.
+        concurrency: The number of contents that are judged at the same time.
+        queue: Further requests that may wait. One beyond that is answered with 503, which lets nothing through.
+        queue_per_caller: The number of one key or account that may wait; half of ``queue`` where nothing is said.
+        most_rules: Rules in one request, those inside ``some_of`` and the criteria of a rubric included.
+        most_criteria: Criteria in one request.
+        largest_content: Characters of each content, task, context and reference in a request.
+        retry_after: Seconds that a client that was answered with 503 is told to wait.
+        shutdown: Seconds that requests under way may go on once the server is told to stop.
+        session_idle: After how long without a request a session ends.
+        session_lifetime: After how long a session ends in any case.
+        idempotency: The time for which an answer is kept for its ``Idempotency-Key``.
+        labels_per_case: The number of people who are to label each case.
+        labels_by_criterion: True if people are asked for each criterion of the rubric, and not for the case as a whole.
+        undo_seconds: Seconds in which a vote given on the page can be taken back; the gate waits for that. 0 is not at
+            all.
+        hide_judge: True if the page *Approvals* hides the judge until a reviewer has decided, unless they choose
+            otherwise.
+    """
 
     host: str = "127.0.0.1"
     """The address of this machine on which it listens."""

@@ -33,7 +33,14 @@ _NAMES = frozenset([*OWN_KEYS, *(f"{key}.json" for key in OWN_KEYS)])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseCriteria:
-    """The names under which rows may say how they are judged, if they may."""
+    """The names under which rows may say how they are judged, if they may.
+
+    Args:
+        members: True if ``criteria``, ``rubric``, ``rules`` and ``threshold`` of a row count.
+        criteria_field: The field that holds the criteria, whatever its name; nothing else of a row counts for that.
+        rubrics: The rubrics that a row may name, beside the shipped ones.
+        table: True if rows come from a table, whose cells are texts.
+    """
 
     members: bool = False
     """True if ``criteria``, ``rubric``, ``rules`` and ``threshold`` of a row count."""
@@ -52,16 +59,19 @@ class CaseCriteria:
     def may_apply(self, row: Mapping[str, Any]) -> bool:
         """Return whether a row has anything that says how it is judged, or might.
 
-        * ``row``: The fields of a row by their names.
+        Args:
+            row: The fields of a row by their names.
         """
         return self.criteria_field is not None or not _NAMES.isdisjoint(row)
 
     def split_row(self, row: Mapping[str, Any], mapped: Iterable[str]) -> SplitRow:
-        """Split a row into how it is judged and the rest; ``mapped`` are fields of other parts of the case.
+        """Split a row into how it is judged and the rest.
 
         Raises ``UsageError`` for what cannot be judged by.
 
-        * ``row``: The fields of a row by their names.
+        Args:
+            row: The fields of a row by their names.
+            mapped: The fields of the row that are other parts of the case, and so not taken for how it is judged.
         """
         if not self.may_apply(row):
             return SplitRow(rest=dict(row), criteria={}, ignored=())  # nearly always

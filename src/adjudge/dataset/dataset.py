@@ -160,17 +160,19 @@ class Dataset:
     ) -> Dataset:
         """Make a data set from values of your program.
 
-        ``source`` is a list, a generator, or a function that makes one, of cases, mappings, texts or lists of chat
-        messages; a frame of pandas or polars, an Arrow table, a Hugging Face data set. A generator can be read once.
-        The other parameters are those of ``open_dataset``; ``name`` is the data set's name in messages. The criteria of
-        a ``Case`` always count; ``case_criteria`` is about rows.
-
-        * ``fields``: Which field of a row is which part of a case.
-        * ``on_bad_row``: ``fail`` raises for a row that is no case, ``skip`` counts it and goes on.
-        * ``check_ids``: Raise for an id that an earlier case has.
-        * ``label_map``: What the words of labels mean: ``{"yes": True, "no": False}``.
-        * ``criteria_field``: The field that holds the criteria of a row; the other members are then ignored.
-        * ``rubrics``: Rubrics that rows may name, by their names.
+        Args:
+            source: A list, a generator, or a function that makes one, of cases, mappings, texts or lists of chat
+                messages; a frame of pandas or polars, an Arrow table, a Hugging Face data set. A generator can be read
+                once.
+            name: The name of the data set in messages.
+            fields: Which field of a row is which part of a case.
+            on_bad_row: ``fail`` raises for a row that is no case, ``skip`` counts it and goes on.
+            check_ids: Raise for an id that an earlier case has.
+            label_map: What the words of labels mean: ``{"yes": True, "no": False}``.
+            case_criteria: Let rows bring their own criteria, rubric, rules and threshold, as for ``open_dataset``.
+                Those of a ``Case`` always count.
+            criteria_field: The field that holds the criteria of a row; the other members are then ignored.
+            rubrics: Rubrics that rows may name, by their names.
         """
         frame = open_frame(source)
         field_options = read_fields(fields, table=frame.table)
@@ -219,9 +221,13 @@ class Dataset:
 
         People's labels and overrides become ``labels`` of the case, with ``cannot_tell`` as unknown; a model's labels
         are ignored. If a person labelled a case twice, the later label counts. ``label`` stays if the case has one;
-        otherwise it is the value that more than half of these people gave, else unknown. ``name`` takes the labels for
-        that criterion; without it, those of the case as a whole. A label whose ``subject`` is the digest of another
-        content is left out. ``notes`` counts these, and labels of cases that are not in the data set.
+        otherwise it is the value that more than half of these people gave, else unknown. A label whose ``subject`` is
+        the digest of another content is left out. ``notes`` counts these, and labels of cases that are not in the data
+        set.
+
+        Args:
+            labels: The labels, as ``load_labels`` reads them.
+            name: The criterion whose labels are taken; by default those of the case as a whole.
         """
         joined = copy(self)
         joined._latest, joined._labels = _Reading(), list_labels(labels, name)  # noqa: SLF001 - a copy of ours
@@ -233,7 +239,8 @@ class Dataset:
 
         It is skipped, counted and listed, or raises ``UsageError`` with its place, as ``on_bad_row`` says.
 
-        * ``reason``: Why it is no case.
+        Args:
+            reason: Why it is no case.
         """
         self._refuse_row(self._latest.line, UsageError(reason), self._latest)
 

@@ -144,7 +144,8 @@ class Fields:
     def arrange(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row under the names of a case; every other field goes into the metadata.
 
-        * ``row``: The fields of a row by their names.
+        Args:
+            row: The fields of a row by their names.
         """
         if self.strict:
             return dict(row)
@@ -166,7 +167,8 @@ class Fields:
     def check_columns(self, columns: list[str]) -> None:
         """Raise ``UsageError`` when a table cannot give what is asked of it, whatever its rows say.
 
-        * ``columns``: The names of the table's columns.
+        Args:
+            columns: The names of the table's columns.
         """
         check_names(columns)
         for _, path in self.mapped:
@@ -188,7 +190,8 @@ class Fields:
         The names are those that make a parameter of a function the content. ``None`` where no field has one. Raises
         ``UsageError`` where two have: whichever it were, half of such files would be judged by the wrong one.
 
-        * ``names``: The names of a row's fields.
+        Args:
+            names: The names of a row's fields.
         """
         listed = tuple(names)
         if "content" in self.taken or self._has_content(listed):
@@ -205,7 +208,8 @@ class Fields:
     def list_tasks(self, names: Iterable[str]) -> list[str]:
         """List the fields that are the task by their names, where nothing is taken as the task.
 
-        * ``names``: The names of a row's fields.
+        Args:
+            names: The names of a row's fields.
         """
         listed = tuple(names)
         if "task" in self.taken or "task" in listed:
@@ -216,7 +220,8 @@ class Fields:
     def take_content(self, name: str) -> Fields:
         """Return the mapping with the content taken from this field.
 
-        * ``name``: The name of the field.
+        Args:
+            name: The name of the field.
         """
         return replace(self, mapped=(*self.mapped, (("content", None), name)), taken=self.taken | {"content"})
 

@@ -32,6 +32,15 @@ class LabelDesign:
 
     A draw belongs to the contents it was made from and not to a run: it holds for every run of the same contents,
     whatever their order and whichever judge.
+
+    Args:
+        plan: The plan that drew it.
+        stratum: The plan's stratum that the case is in.
+        p: The probability with which the case was drawn, above 0 and up to 1.
+        size: The number of cases in the stratum, drawn or not; ``None`` is unknown.
+        contents: The digest of the contents it was drawn from, as ``ContentSet`` has it; without one it was drawn from
+            nothing that is known, and no rate relies on it.
+        cases: The number of contents.
     """
 
     _layout: ClassVar[Layout] = Layout(omitted=("size", "contents", "cases"))
@@ -95,7 +104,24 @@ LABEL_KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """One rater's verdict on one case. Raises ``UsageError`` for a value that a label cannot have."""
+    """One rater's verdict on one case. Raises ``UsageError`` for a value that a label cannot have.
+
+    Args:
+        case: The id of the case.
+        rater: The rater who gave the label: one name for each person, or the name of a model.
+        value: True, false, a number, ``first``, ``second``, ``tie``, or ``cannot_tell``: looked, and cannot decide.
+        kind: ``person`` looked for themselves. ``override`` is a person who overruled a judge, and so knew its verdict.
+            ``adjudication`` is a person who saw what the others said and settled the case, so it decides over them.
+        criterion: The criterion it is about; ``None`` is the case as a whole.
+        run: The run whose judgement the rater saw, if any.
+        order: The order in which a pair was shown; ``value`` always names the case's own sides.
+        at: The time, with its zone; ``None`` is unknown.
+        blind: True if the rater is known to have seen no verdict of a judge.
+        subject: SHA-256 of the content that was read, as results have it; ``None`` is unknown. A label counts for no
+            other content, and one whose content is unknown never counts as drawn at random.
+        design: The way in which the case was drawn; ``None`` if no plan drew it.
+        comment: The rater's words about it.
+    """
 
     schema: ClassVar[str] = "adjudge/label/1"
     _layout: ClassVar[Layout] = Layout(
@@ -164,7 +190,11 @@ class Label:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Label:
-        """Read ``data``, a row of a label file. Raises ``UsageError`` for what is no label, or has a later schema."""
+        """Read ``data``, a row of a label file. Raises ``UsageError`` for what is no label, or has a later schema.
+
+        Args:
+            data: The row, as ``to_dict`` writes it.
+        """
         # Not by the codec: rows come from tables of other tools as well, where a number is an id, null is nothing, and
         # a key that is nearly right is worth naming.
         if not isinstance(data, Mapping):

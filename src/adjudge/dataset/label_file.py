@@ -39,15 +39,18 @@ def load_labels(
 ) -> tuple[Label, ...]:
     """Load the labels of a file, in its order: rows as ``Label.to_dict`` writes them, in any format of a data set.
 
-    A table has a column for each key, such as ``design.plan``; an empty cell means nothing is given. ``label_map`` is
-    as for ``open_dataset`` and may also map to ``cannot_tell``; a row whose word means ``None`` is left out. ``rater``
-    labelled the rows that name nobody. A row with ``content``, ``task``, ``reference`` or ``context`` comes from a list
-    of cases to label (``adjudge plan --out``): its case is passed over, and so is a row whose value nobody filled in.
-    Raises ``UsageError`` naming file, line, value and remedy for the first row that is not a label, and both lines
-    where a person gives two values about the same.
+    A table has a column for each key, such as ``design.plan``; an empty cell means nothing is given. A row with
+    ``content``, ``task``, ``reference`` or ``context`` comes from a list of cases to label (``adjudge plan --out``):
+    its case is passed over, and so is a row whose value nobody filled in. Raises ``UsageError`` naming file, line,
+    value and remedy for the first row that is not a label, and both lines where a person gives two values about the
+    same.
 
-    * ``path``: The file to read.
-    * ``format``: The format of the file; by default its suffix tells.
+    Args:
+        path: The file to read.
+        format: The format of the file; by default its suffix tells.
+        label_map: What the words of values mean, as for ``open_dataset``; a word may also mean ``cannot_tell``. A row
+            whose word means ``None`` is left out.
+        rater: The name of who labelled the rows that name nobody.
     """
     return tuple(stream_labels(path, format=format, label_map=label_map, rater=rater))
 
@@ -148,13 +151,14 @@ def write_labels(
 ) -> int:
     """Write labels to a new file that its owner alone can read, and return how many; reading it gives equal labels.
 
-    The formats are ``jsonl``, ``json``, ``csv`` and ``tsv``. ``for_spreadsheet`` is as for ``write_cases``, because
-    anybody may have written the comments. Raises ``UsageError`` if the file exists. If something goes wrong, no file is
-    left.
+    The formats are ``jsonl``, ``json``, ``csv`` and ``tsv``. Raises ``UsageError`` if the file exists. If something
+    goes wrong, no file is left.
 
-    * ``path``: The new file.
-    * ``labels``: What is written.
-    * ``format``: The format; by default the suffix of the file tells.
+    Args:
+        path: The new file.
+        labels: What is written.
+        format: The format; by default the suffix of the file tells.
+        for_spreadsheet: As for ``write_cases``, because anybody may have written the comments.
     """
     name = os.fspath(path)
     form, gz = find_format(name, format)

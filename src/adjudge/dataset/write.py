@@ -47,12 +47,12 @@ def write_cases(
     ``.json``. Raises ``UsageError`` if the file exists, if a case has a value that JSON cannot express, and for more
     than 10 MB of YAML, which could not be read; no file is left then.
 
-    ``for_spreadsheet`` writes an apostrophe before cells of CSV and TSV that a spreadsheet would run as formulas. The
-    apostrophe is read back as text. Raises ``UsageError`` for other formats.
-
-    * ``path``: The new file.
-    * ``cases``: What is written, such as a ``Dataset``.
-    * ``format``: The format; by default the suffix of the file tells.
+    Args:
+        path: The new file.
+        cases: What is written, such as a ``Dataset``.
+        format: The format; by default the suffix of the file tells.
+        for_spreadsheet: Write an apostrophe before cells of CSV and TSV that a spreadsheet would run as formulas. The
+            apostrophe is read back as text. Raises ``UsageError`` for other formats.
     """
     name = os.fspath(path)
     form, gz = find_format(name, format)

@@ -36,6 +36,15 @@ class Audit:
 
     Raises ``UsageError`` for a share that is not above 0, a promise or a confidence that is not between 0 and 1, and
     what is no function.
+
+    Args:
+        share: The share of what the judge let through, drawn at random, that people are asked about.
+        promise: The largest share of bad ones, among what the judge lets through, that is promised.
+        confidence: One minus the probability of an alarm, ever, where the promise is kept.
+        approvers: The people who are asked; empty for those of the gate's ``ask``.
+        expires_in: Seconds that they have; without an answer until then, the audit counts as not answered.
+        on_change: Called with the ``Monitor`` when its verdict changes; sync or async. What it raises is logged and not
+            raised.
     """
 
     share: float = 0.02

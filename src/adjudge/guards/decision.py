@@ -57,6 +57,16 @@ class ApprovalAnswer:
 
     What the answer is about is compared with the decision that waits for it; ``None`` says that the asker does not
     know it, and is taken on trust.
+
+    Args:
+        approved: True if it was approved; only ``True`` counts as a yes.
+        by: The name of who decided; ``None`` when it was a policy, because the request expired.
+        reason: The reason that was given.
+        judged: The result of the judge that answered in people's place; ``None`` when no judge did.
+        subject: Digest of the content that was asked about.
+        gate: The gate whose decision was asked about, empty where it was none's.
+        request: Digest of the request that was answered, empty where it has none.
+        result_id: The result that was asked about.
     """
 
     approved: bool
@@ -171,7 +181,11 @@ class Decision:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
     def __repr__(self) -> str:
@@ -236,10 +250,11 @@ class Recorder(Protocol):
     ) -> Coroutine[Any, Any, int]:
         """Keep a value; returns its place once it is safe.
 
-        * ``value``: The result, the decision, or another value with ``to_dict``.
-        * ``kind``: The kind of the entry; ``None`` is that of the value.
-        * ``subject``: The digest of the content that it is about.
-        * ``gate``: The name of the gate that it is of.
+        Args:
+            value: The result, the decision, or another value with ``to_dict``.
+            kind: The kind of the entry; ``None`` is that of the value.
+            subject: The digest of the content that it is about.
+            gate: The name of the gate that it is of.
         """
         ...
 
@@ -256,6 +271,7 @@ class Asker(Protocol):
     def wait(self, approval: str, /) -> Coroutine[Any, Any, ApprovalAnswer]:
         """Wait for the answer: whether it was approved, by whom (``None``: by policy, because it expired), and why.
 
-        * ``approval``: The id of the request.
+        Args:
+            approval: The id of the request.
         """
         ...

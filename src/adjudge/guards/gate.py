@@ -835,7 +835,11 @@ class Gate(ReadOnly):
         self._is_made = True
 
     def replace(self, **changes: Any) -> Self:
-        """Return a gate like this one with other ``changes``, which are arguments of ``Gate``."""
+        """Return a gate like this one with other arguments.
+
+        Args:
+            changes: Arguments of ``Gate``; those that are left out stay as they are.
+        """
         return type(self)(**(read_options(self, Gate) | changes))
 
     async def check(
@@ -849,11 +853,15 @@ class Gate(ReadOnly):
     ) -> Decision:
         """Decide whether some content may go through.
 
-        The judge is shown ``task``, ``context`` and ``reference`` as data. ``metadata`` is copied to the result and the
-        decision and never sent. Content that cannot be read, or is too long, is blocked. Raises ``UsageError`` for
-        metadata that is not a mapping, and never because of the content.
+        Content that cannot be read, or is too long, is blocked. Raises ``UsageError`` for metadata that is not a
+        mapping, and never because of the content.
 
-        * ``content``: The content: a text, a JSON value, messages, an object with ``.output``.
+        Args:
+            content: The content: a text, a JSON value, messages, an object with ``.output``.
+            task: What the content was asked to do; shown to the judge as data.
+            context: What the content may rely on; shown to the judge as data.
+            reference: A known good answer; shown to the judge as data.
+            metadata: Facts that are copied to the result and the decision, and never sent to a model.
         """
         return await self._begin_check({"task": task, "context": context, "reference": reference}, metadata).run(
             content
@@ -864,8 +872,9 @@ class Gate(ReadOnly):
     async def refuse(self, why: str, *, metadata: Mapping[str, Any] | None = None) -> Decision:
         """Block and record something that cannot be read; ``mode="observe"`` lets it through.
 
-        * ``why``: Why it cannot be read, in a sentence.
-        * ``metadata``: Copied to the decision.
+        Args:
+            why: Why it cannot be read, in a sentence.
+            metadata: Copied to the decision.
         """
         return await self._begin_check({}, metadata).refuse(why)
 
@@ -881,11 +890,18 @@ class Gate(ReadOnly):
     ) -> Decision:
         """Wait until people have decided, and return the decision that replaces the pending one.
 
-        ``decision`` is a pending decision, or the id of its approval; with an id, the decision is read from where
-        ``Approvals`` store it. Pass the ``content`` (and ``task``, ``context``, ``reference``, ``metadata``) that you
-        are about to use: if it is not what was held back, the decision is blocked and the approval is not used. What
-        you leave out is not compared. Raises ``UsageError`` when this gate has no such pending decision, and
-        ``LedgerError`` when the ledger does not confirm the stored one.
+        Pass the content, and what it is judged with, that you are about to use: if it is not what was held back, the
+        decision is blocked and the approval is not used. What you leave out is not compared. Raises ``UsageError`` when
+        this gate has no such pending decision, and ``LedgerError`` when the ledger does not confirm the stored one.
+
+        Args:
+            decision: A pending decision, or the id of its approval; with an id, the decision is read from where
+                ``Approvals`` store it.
+            content: The content that you are about to use.
+            task: Its task, as it is now.
+            context: Its context, as it is now.
+            reference: Its reference, as it is now.
+            metadata: Its metadata, as they are now; ``None`` compares none.
         """
         pending = await self._find_pending(decision) if isinstance(decision, str) else decision
         if not pending.pending or pending.approval_id is None or self.approvals is None:
@@ -905,8 +921,11 @@ class Gate(ReadOnly):
     async def pending(self, *, status: Status | None = "open") -> tuple[Decision, ...]:
         """List this gate's pending decisions that have not been resumed, oldest first.
 
-        ``status`` is that of the approval: ``open`` (people have still to decide), ``approved``, ``denied``, or
-        ``None`` for all. Raises ``UsageError`` when the gate's ``approvals`` do not store pending decisions.
+        Raises ``UsageError`` when the gate's ``approvals`` do not store pending decisions.
+
+        Args:
+            status: The status of the approval: ``open`` (people have still to decide), ``approved``, ``denied``, or
+                ``None`` for all.
         """
         stored = await self._require_store().list_pending(gate=self.name, status=status)
         return tuple([each.decision for each in stored])
@@ -916,13 +935,16 @@ class Gate(ReadOnly):
     def guard(self, *, argument: str | None = None) -> Callable[[F], F]:
         """Return a decorator that checks an argument of a function before it runs, or else its return value.
 
-        ``argument`` names the parameter. Without it the function runs first, and its return value is passed on only
-        if it may go through. The decorated function, sync or async, raises ``Blocked`` with the decision. Raises
-        ``UsageError`` if the function has no such parameter, for an async generator, and, without ``argument``, for a
-        generator, because its pieces would be out before the check.
+        The decorated function, sync or async, raises ``Blocked`` with the decision. Raises ``UsageError`` if the
+        function has no such parameter, for an async generator, and, without ``argument``, for a generator, because its
+        pieces would be out before the check.
 
         Of a gate with ``wait=False`` the decision may be pending. A second call asks people anew, also after they
         approved; go on with ``resume``.
+
+        Args:
+            argument: The name of the parameter that is checked. ``None`` runs the function first, and passes its return
+                value on only if it may go through.
         """
         return make_guard(GuardingGate(name=self.name, check=self.check, withdraw=self._withdraw), argument)
 
@@ -949,14 +971,17 @@ class Gate(ReadOnly):
 
         So you see whether they look: ``planted_found`` of the ``Monitor`` says how many of these they would have
         stopped. It is in no other figure. No judge is asked, nothing is let through, no webhook is sent, and those who
-        answer are not told. ``by`` and ``reason`` are recorded. Raises ``UsageError`` for a gate without ``audit`` and
-        for content that cannot be read, and ``LedgerError``.
+        answer are not told. Raises ``UsageError`` for a gate without ``audit`` and for content that cannot be read, and
+        ``LedgerError``.
 
-        * ``content``: The content: a text, a JSON value, messages, an object with ``.output``.
-        * ``task``: What the content was asked to do; shown to the judge as data.
-        * ``context``: What the content may rely on; shown to the judge as data.
-        * ``reference``: A known good answer; shown to the judge as data.
-        * ``metadata``: As for ``check``.
+        Args:
+            content: The content: a text, a JSON value, messages, an object with ``.output``.
+            by: The name of who made the content up; recorded.
+            reason: Why; recorded.
+            task: What the content was asked to do; shown to the judge as data.
+            context: What the content may rely on; shown to the judge as data.
+            reference: A known good answer; shown to the judge as data.
+            metadata: As for ``check``.
         """
         for argument, text in (("by", by), ("reason", reason)):
             check_label(argument, text, where="Gate.plant")
@@ -983,7 +1008,8 @@ class Gate(ReadOnly):
     def takes(self, subject: str) -> bool:
         """Return whether ``sample`` selects the content with this digest for the judge.
 
-        * ``subject``: The digest of the content.
+        Args:
+            subject: The digest of the content.
         """
         if self.sample >= 1:
             return True

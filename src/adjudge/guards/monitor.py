@@ -156,7 +156,11 @@ class Monitor:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 

@@ -178,7 +178,8 @@ class ReleasePolicy:
         the policy of a chain that fails open. Whether the result is of the judge, the rubric and the contents that were
         measured is for the caller to find out.
 
-        * ``result``: The judge's result.
+        Args:
+            result: The judge's result.
         """
         return is_released(result, self.threshold)
 
@@ -187,7 +188,8 @@ class ReleasePolicy:
 
         Raises ``UsageError`` for another judge than the one that was calibrated.
 
-        * ``judge``: The judge that is to decide.
+        Args:
+            judge: The judge that is to decide.
         """
         if digest_judge(describe_judge(judge)) != self.judge_digest:
             raise UsageError(
@@ -206,6 +208,9 @@ class ReleasePolicy:
         """Read ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else, also for an unknown member.
 
         A first sentence that is not that of the figures is refused. Without one they are read all the same.
+
+        Args:
+            data: What ``to_dict`` wrote.
         """
         policy = read_record(cls, data)
         if data.get("statement", policy.statement) != policy.statement:

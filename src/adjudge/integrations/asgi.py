@@ -239,6 +239,9 @@ def identify_caller(scope: Scope) -> str | None:
 
     A client that renews its token or one of its cookies becomes another caller. If your application knows its users,
     give ``identify`` a function that returns a stable name.
+
+    Args:
+        scope: The connection scope of the request, as ASGI defines it.
     """
     # Both: behind one shared password (Basic authentication in front of the application) the cookie alone tells users
     # apart, and one of them could otherwise use another's approval, by the same Idempotency-Key without its id.

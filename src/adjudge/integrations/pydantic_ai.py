@@ -238,6 +238,9 @@ def resume_held(requests: DeferredToolRequests) -> DeferredToolResults:
 
     It approves nothing: each of them is checked again, and one that still waits is deferred again. Calls that were
     deferred by something else are left out; add what you answer for them.
+
+    Args:
+        requests: The deferred calls, as the run that ended with them returned them.
     """
     held = [call.tool_call_id for call in requests.approvals if _MEMBER in requests.metadata.get(call.tool_call_id, {})]
     return DeferredToolResults(approvals=dict.fromkeys(held, True))

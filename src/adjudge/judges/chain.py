@@ -136,7 +136,11 @@ class JudgeChain(ReadOnly, Evaluates[JudgeChainResult]):
         self._is_made = True
 
     def replace(self, **changes: Any) -> Self:
-        """Return a chain like this one with other ``changes``, which are arguments of ``JudgeChain``."""
+        """Return a chain like this one with other arguments.
+
+        Args:
+            changes: Arguments of ``JudgeChain``; those that are left out stay as they are.
+        """
         return type(self)(**(read_options(self, JudgeChain) | {"judges": [seat for _, seat in self.seats]} | changes))
 
     @property
@@ -152,7 +156,8 @@ class JudgeChain(ReadOnly, Evaluates[JudgeChainResult]):
     async def ask(self, question: Question | str, /) -> JudgeChainResult:
         """Ask the seats as the strategy says. If a seat raises, that seat is undecided.
 
-        * ``question``: What is asked; for ``ask`` also a complete yes/no prompt as a text.
+        Args:
+            question: What is asked; for ``ask`` also a complete yes/no prompt as a text.
         """
         question = as_question(question)
         self.check(question)
@@ -165,7 +170,8 @@ class JudgeChain(ReadOnly, Evaluates[JudgeChainResult]):
     def check(self, question: Question) -> None:
         """Raise ``UsageError`` for mistakes that can be found before any seat is asked.
 
-        * ``question``: What is to be asked.
+        Args:
+            question: What is to be asked.
         """
         if question.model is not None:
             raise UsageError(
@@ -191,6 +197,9 @@ class JudgeChain(ReadOnly, Evaluates[JudgeChainResult]):
         """Return a chain like this one, with the same names, in which every model, at any depth, is ``change(model)``.
 
         Judges of another kind, and subclasses that override ``ask``, are left unchanged.
+
+        Args:
+            change: A function from a model to the one in its place.
         """
         if not asks_as(self, JudgeChain):
             return self

@@ -47,7 +47,8 @@ class SeatRelease:
     def releases(self, result: JudgeResult) -> bool:
         """Return whether the seat decides; a failure is no release, since no policy promises anything about those.
 
-        * ``result``: The seat's result.
+        Args:
+            result: The seat's result.
         """
         return is_released(result, self.threshold)
 
@@ -58,7 +59,8 @@ class LimitsSeat(Protocol):
     def limit_seat(self, judge: Any, /) -> SeatRelease:
         """Return the score for this judge. Raises ``UsageError`` where it is for another.
 
-        * ``judge``: The judge of the seat.
+        Args:
+            judge: The judge of the seat.
         """
         ...
 

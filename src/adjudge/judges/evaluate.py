@@ -304,7 +304,8 @@ class JudgeLike(Protocol):
     def ask(self, question: Question | str, /) -> Coroutine[Any, Any, JudgeResult]:
         """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is.
 
-        * ``question``: What is asked.
+        Args:
+            question: What is asked.
         """
         ...
 
@@ -420,15 +421,18 @@ class Evaluates(Generic[R]):
         concurrency: int = 16,
         **arguments: Unpack[EvaluateArguments],
     ) -> AsyncGenerator[R, None]:
-        """Judge many contents, at most ``concurrency`` at once, and yield the results in the order of the contents.
+        """Judge many contents, several at once, and yield the results in the order of the contents.
 
         A ``Case`` brings its own reference, task, context and metadata, and its id as ``metadata["case"]``. Its own
         criteria or rubric replace those of the call, its threshold the call's, and its rules go beside the call's.
         Contents are taken as they are needed. What goes wrong with one is its result; a ``UsageError`` ends the
         iteration. Leaving the loop early cancels what still runs.
 
-        * ``contents``: The contents, or ``Case``s, which are read as needed.
-        * ``rubric``: What good means, as for ``evaluate``; by default the judge's own rubric.
+        Args:
+            contents: The contents, or ``Case``s, which are read as needed.
+            rubric: What good means, as for ``evaluate``; by default the judge's own rubric.
+            concurrency: How many contents are judged at once at most.
+            arguments: Further arguments of ``evaluate``, the same for every content.
         """
         evaluations = work_through(
             contents, lambda content: self._evaluate_case(content, rubric, arguments), concurrency
@@ -440,7 +444,8 @@ class Evaluates(Generic[R]):
     async def ask(self, question: Question | str, /) -> R:
         """Answer a question; a bare text is a ready-made yes/no prompt, sent as it is.
 
-        * ``question``: What is asked.
+        Args:
+            question: What is asked.
         """
         raise NotImplementedError
 

@@ -70,13 +70,18 @@ async def improve(
 ) -> Improvement:
     """Judge some content, pass the result to ``rewrite(content, result)``, and judge what it returns.
 
-    It ends at the first pass, after ``rounds`` rounds, or at an undecided round, because an undecided result says
-    nothing about how to improve. ``rewrite`` may be sync (it runs in a thread) or async; what it raises is raised. The
-    other arguments are those of ``Judge.evaluate``; ``rubric`` may be ``None`` with ``criteria=`` or a judge that has
-    its own. This is the evaluator-optimizer pattern.
+    It ends at the first pass, at the last round, or at an undecided round, because an undecided result says nothing
+    about how to improve. This is the evaluator-optimizer pattern.
 
-    * ``content``: What is judged: a text, a JSON value, messages.
-    * ``judge``: Who judges: a model, a judge or a chain.
+    Args:
+        content: What is judged: a text, a JSON value, messages.
+        judge: Who judges: a model, a judge or a chain.
+        rubric: What good means, as for ``Judge.evaluate``; ``None`` with ``criteria=``, or for a judge that has its
+            own.
+        rewrite: A function that is given a content and its result, and returns the next content. It may be sync (it
+            runs in a thread) or async; what it raises is raised.
+        rounds: How many rounds are judged at most, from 1 on.
+        arguments: Further arguments of ``Judge.evaluate``, but for ``throw_on_fail``.
     """
     check_whole_number("rounds", rounds, least=1)
     if arguments.pop("throw_on_fail", False):

@@ -158,7 +158,11 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
         self._is_made = True
 
     def replace(self, **changes: Any) -> Self:
-        """Return a judge like this one with other ``changes``, which are arguments of ``Judge``."""
+        """Return a judge like this one with other arguments.
+
+        Args:
+            changes: Arguments of ``Judge``; those that are left out stay as they are.
+        """
         return type(self)(**(read_options(self, Judge) | changes))
 
     async def ask(self, question: Question | str, /) -> JudgeResult:
@@ -167,7 +171,8 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
         A model that fails, a reply that cannot be read and a timeout give undecided results, not exceptions. Raises
         ``UsageError`` for mistakes that are found before the model is asked (content too long, no key).
 
-        * ``question``: What is asked.
+        Args:
+            question: What is asked.
         """
         result = await self._answer(as_question(question))
         if self.on_result is not None:
@@ -207,7 +212,8 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
     def check(self, question: Question) -> Model:
         """Return the model that will be asked; raise ``UsageError`` for mistakes that can be found before asking.
 
-        * ``question``: What is asked.
+        Args:
+            question: What is asked.
         """
         for posed in question.posed:
             check_reader(self._style, posed)
@@ -226,7 +232,8 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
 
         Where the parts of a run are judged, it is the first of several.
 
-        * ``question``: What is asked.
+        Args:
+            question: What is asked.
         """
         return _Call(self, question.posed[0], self._choose_model(question), Timeout(None)).make_request()
 
@@ -234,6 +241,9 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
         """Return a judge like this one, with the same name, whose model is ``change(model)``.
 
         A subclass that overrides ``ask`` is returned unchanged, because the model it asks is not known here.
+
+        Args:
+            change: A function from a model to the one in its place.
         """
         return self.replace(model=change(self.model)) if asks_as(self, Judge) else self
 

@@ -61,18 +61,20 @@ def with_layers(
 ) -> J:
     """Return a judge or chain like this one that uses a cache, keeps to a budget, and reports costs.
 
-    ``prices`` are dollars per million tokens by the model's name (``{"gpt-6.1-terra": {"input": 1, "output": 5}}``);
-    they override the known ones of providers' models. ``identities`` maps a function's name to a text that you
-    change whenever its code changes; a function without one is asked every time, and so is a recording. A reply from
-    the cache costs nothing. You keep and close the cache and the budget. A judge of your own class is returned
-    unchanged, because its models are not known here.
+    A reply from the cache costs nothing. You keep and close the cache and the budget. A judge of your own class is
+    returned unchanged, because its models are not known here.
 
     Raises ``UsageError`` if a budget could not be kept: for a judge of your own class, and for a seat without
     ``max_output_tokens``. A model with an unknown price raises ``UsageError`` before its first call.
 
-    * ``judge``: The judge or chain.
-    * ``cache``: Where replies are kept and looked for; ``None`` for nowhere.
-    * ``budget``: What may be spent; ``None`` for no limit.
+    Args:
+        judge: The judge or chain.
+        cache: Where replies are kept and looked for; ``None`` for nowhere.
+        budget: What may be spent; ``None`` for no limit.
+        prices: Dollars per million tokens by the model's name (``{"gpt-6.1-terra": {"input": 1, "output": 5}}``); they
+            override the known ones of providers' models.
+        identities: By a function's name, a text that you change whenever its code changes; a function without one is
+            asked every time, and so is a recording.
     """
     if budget is not None:
         check_reach(judge)

@@ -58,7 +58,11 @@ class PairOrder:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 
@@ -169,7 +173,8 @@ class PairResult:
     def order(self, name: Order) -> PairOrder:
         """Return the answer in this order. Raises ``KeyError`` if it was not asked.
 
-        * ``name``: ``ab`` for the first content shown first, ``ba`` for the second.
+        Args:
+            name: ``ab`` for the first content shown first, ``ba`` for the second.
         """
         for order in self.orders:
             if order.order == name:
@@ -188,7 +193,11 @@ class PairResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
     def __repr__(self) -> str:

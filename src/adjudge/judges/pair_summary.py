@@ -66,8 +66,9 @@ class PairSummary:
     def add(self, pair: PairResult, label: object) -> None:
         """Count one comparison; raises ``UsageError`` for a label that is no preference, or ``None``.
 
-        * ``pair``: The comparison.
-        * ``label``: The preference that people gave, ``None`` without a label.
+        Args:
+            pair: The comparison.
+            label: The preference that people gave, ``None`` without a label.
         """
         if label is not None and label not in PREFERENCES:
             raise UsageError(f"the label of a pair is first, second or tie, got {label!r}")

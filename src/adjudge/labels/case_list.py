@@ -28,14 +28,15 @@ def write_case_list(
     """Write cases of a plan to a new file that its owner alone can read, and return how many.
 
     The formats are ``csv``, ``tsv`` and ``jsonl``. Cells that a spreadsheet would run as formulas begin with an
-    apostrophe. ``rater`` is filled in where it is given. Neither the judge's verdict nor a name that tells it is in
-    the list, so labels are not swayed by it. Raises ``UsageError`` when the file exists; when something goes wrong,
-    none is left.
+    apostrophe. Neither the judge's verdict nor a name that tells it is in the list, so labels are not swayed by it.
+    Raises ``UsageError`` when the file exists; when something goes wrong, none is left.
 
-    * ``path``: The new file.
-    * ``plan``: The plan that drew the cases.
-    * ``run``: The run that they are of.
-    * ``cases``: The planned cases to write, in this order.
+    Args:
+        path: The new file.
+        plan: The plan that drew the cases.
+        run: The run that they are of.
+        cases: The planned cases to write, in this order.
+        rater: The name that is filled in as the rater's; ``None`` leaves it empty.
     """
     form, gz = check_list_name(path)
     rows = _make_rows(plan, run, cases, rater)

@@ -194,7 +194,8 @@ class LabelPlan:
     def find_design(self, case: str) -> LabelDesign | None:
         """Find the design of a label of this case; ``None`` for a case that was not drawn.
 
-        * ``case``: The id of the case.
+        Args:
+            case: The id of the case.
         """
         drawn = next((planned for planned in self.order if planned.case == case), None)
         return None if drawn is None else self.make_design(drawn)
@@ -202,7 +203,8 @@ class LabelPlan:
     def make_design(self, drawn: PlannedCase) -> LabelDesign:
         """Make the design of a label of a drawn case: how it was drawn, and from which contents.
 
-        * ``drawn``: The case as the plan drew it.
+        Args:
+            drawn: The case as the plan drew it.
         """
         contents = self.contents
         return LabelDesign(
@@ -848,10 +850,12 @@ def find_plan_status(
     is still to be labelled. Cases count in the order of the times of their labels, or in that of the plan where one has
     none. A case that was labelled before the plan was drawn counts at its place in the plan.
 
-    * ``plan``: The plan that drew the cases.
-    * ``labels``: The labels so far.
-    * ``criterion``: The criterion that the labels are about; by default the case as a whole.
-    * ``level``: The confidence of the interval, between 0 and 1.
+    Args:
+        plan: The plan that drew the cases.
+        labels: The labels so far.
+        per_case: How many people have to label a case until it counts; a case that somebody settled counts as well.
+        criterion: The criterion that the labels are about; by default the case as a whole.
+        level: The confidence of the interval, between 0 and 1.
     """
     check_whole_number("per_case", per_case, least=1)
     counted_labels = select_bound(plan, labels)

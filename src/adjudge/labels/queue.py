@@ -124,12 +124,15 @@ class LabelQueue:
     ) -> LabelTask | None:
         """The next question to a rater, or ``None`` where nothing is left for them now.
 
-        The same question comes again until it is answered or skipped. ``skipped=True`` hands out what they skipped.
-        ``blind=False`` shows what the judge made of the case; that is remembered, and their labels of it are never
-        blind from then on. Raises ``UsageError`` for a rater without a printable name.
+        The same question comes again until it is answered or skipped. Raises ``UsageError`` for a rater without a
+        printable name.
 
-        * ``rater``: The name of the person who labels.
-        * ``session``: The place in which the rater works, where one has several; by default this queue.
+        Args:
+            rater: The name of the person who labels.
+            blind: Leave out what the judge made of the case. False shows it; that is remembered, and the rater's labels
+                of the case are never blind from then on.
+            skipped: Hand out what the rater skipped.
+            session: The place in which the rater works, where one has several; by default this queue.
         """
         rater = read_name(rater, "rater")
         session = session or self._session
@@ -196,16 +199,19 @@ class LabelQueue:
     ) -> Label:
         """Keep a rater's answer, and return it as a label; it replaces what they answered before.
 
-        ``value`` is true, false, a number or ``cannot_tell``; of a pair ``first``, ``second``, ``tie`` or
-        ``cannot_tell``, naming the case's own sides: ``LabelTask.name_shown`` has the side that was shown in a place.
-        ``comment`` is what was written with it; without one, what ``comment`` kept before. ``subject`` is that of the
-        task which the rater was shown. Raises ``UsageError`` for a case or a criterion that is not asked for, a value
-        that is no answer, or the ``subject`` of another content.
+        Raises ``UsageError`` for a case or a criterion that is not asked for, a value that is no answer, or the
+        ``subject`` of another content.
 
-        * ``rater``: The name of the person who labels.
-        * ``case``: The id of the case.
-        * ``criterion``: The criterion that it is about; ``None`` is the case as a whole.
-        * ``session``: The place in which the rater works, where one has several; by default this queue.
+        Args:
+            rater: The name of the person who labels.
+            case: The id of the case.
+            value: The answer: true, false, a number or ``cannot_tell``; of a pair ``first``, ``second``, ``tie`` or
+                ``cannot_tell``, naming the case's own sides: ``LabelTask.name_shown`` has the side that was shown in a
+                place.
+            criterion: The criterion that it is about; ``None`` is the case as a whole.
+            comment: What was written with it; without one, what ``comment`` kept before.
+            session: The place in which the rater works, where one has several; by default this queue.
+            subject: The ``subject`` of the task that the rater was shown; ``None`` compares nothing.
         """
         rater = read_name(rater, "rater")
         session = session or self._session
@@ -226,9 +232,10 @@ class LabelQueue:
     def skip(self, rater: str, case: str, *, session: str | None = None) -> None:
         """Put a case off: it comes again when ``next`` is asked for what was skipped.
 
-        * ``rater``: The name of the person who labels.
-        * ``case``: The id of the case.
-        * ``session``: The place in which the rater works, where one has several; by default this queue.
+        Args:
+            rater: The name of the person who labels.
+            case: The id of the case.
+            session: The place in which the rater works, where one has several; by default this queue.
         """
         rater = read_name(rater, "rater")
         self._skip_case(rater, case, session or self._session, self._mode)
@@ -238,8 +245,9 @@ class LabelQueue:
 
         What was done in this session goes first. The answer stays in the file with a mark that takes it back.
 
-        * ``rater``: The name of the person who labels.
-        * ``session``: The place in which the rater works, where one has several; by default this queue.
+        Args:
+            rater: The name of the person who labels.
+            session: The place in which the rater works, where one has several; by default this queue.
         """
         return self._undo_last(read_name(rater, "rater"), session or self._session, self._mode)
 
@@ -262,8 +270,9 @@ class LabelQueue:
     def find_undoable(self, rater: str, *, session: str | None = None) -> UndoneAnswer | None:
         """Find what ``undo`` would take back, without taking it back; ``None`` if there is nothing.
 
-        * ``rater``: The name of the person who labels.
-        * ``session``: The place in which the rater works, where one has several; by default this queue.
+        Args:
+            rater: The name of the person who labels.
+            session: The place in which the rater works, where one has several; by default this queue.
         """
         last = self._store.find_last(read_name(rater, "rater"), session or self._session, self._mode)
         return None if last is None else UndoneAnswer(case=last.case, criterion=last.criterion, label=last.label)
@@ -274,8 +283,9 @@ class LabelQueue:
         That is remembered: if they label the case again, that label is not blind. Raises ``UsageError`` for a case that
         they have not answered in full, because what others said would sway them.
 
-        * ``rater``: The name of the person who labels.
-        * ``case``: The id of the case.
+        Args:
+            rater: The name of the person who labels.
+            case: The id of the case.
         """
         rater = read_name(rater, "rater")
         with self._store.change():
@@ -291,18 +301,21 @@ class LabelQueue:
 
         That is remembered, as ``note_shown`` has it.
 
-        * ``rater``: The name of the person who labels.
+        Args:
+            rater: The name of the person who labels.
         """
         self.note_shown(rater)
         return compute_label_agreement(self._store.labels())
 
     def note_shown(self, rater: str, *, labels: bool = False) -> None:
-        """Remember that a rater is shown a figure made of everybody's labels, or with ``labels`` the labels themselves.
+        """Remember that a rater is shown a figure made of everybody's labels, or the labels themselves.
 
         A figure tells what others said of a case that this rater labelled too: they answer again and look how it moves.
         So a label that they give such a case afterwards is not blind. Labels tell it of every case.
 
-        * ``rater``: The name of the person who labels.
+        Args:
+            rater: The name of the person who labels.
+            labels: Whether they are shown the labels themselves.
         """
         rater = read_name(rater, "rater")
         labels_of_people = [label for label in self._store.labels() if label.kind in ("person", "adjudication")]
@@ -320,7 +333,8 @@ class LabelQueue:
 
         None where neither a plan drew cases nor the rater has begun: then nobody knows that they will label here.
 
-        * ``rater``: The name of the person who labels.
+        Args:
+            rater: The name of the person who labels.
         """
         rater = read_name(rater, "rater")
         if self.plan is None and not self._store.count_done(self._mode, rater=rater):
@@ -328,12 +342,14 @@ class LabelQueue:
         return frozenset(self._store.list_open(rater, self._mode, per_case=self._per_case))
 
     def note_read(self, rater: str, cases: Iterable[str], *, labels: bool = False) -> None:
-        """Remember that a rater has read what the judge said of some cases, and with ``labels`` what people said.
+        """Remember that a rater has read what the judge said of some cases.
 
         Labels that they give them afterwards are not blind.
 
-        * ``rater``: The name of the person who labels.
-        * ``cases``: The ids of the cases.
+        Args:
+            rater: The name of the person who labels.
+            cases: The ids of the cases.
+            labels: Whether they read what people said as well.
         """
         rater, read_cases = read_name(rater, "rater"), list(cases)
         with self._store.change():
@@ -344,8 +360,9 @@ class LabelQueue:
     def read_parts(self, rater: str, case: str) -> tuple[tuple[str, str], ...]:
         """The texts of a case as this rater is shown them, as ``LabelTask.parts`` has them.
 
-        * ``rater``: The name of the person who labels.
-        * ``case``: The id of the case.
+        Args:
+            rater: The name of the person who labels.
+            case: The id of the case.
         """
         source_case = self._read_source_case(case)
         until = datetime.now(UTC).timestamp()
@@ -354,7 +371,8 @@ class LabelQueue:
     def list_answered(self, rater: str) -> tuple[str, ...]:
         """The ids of the cases that a rater has labelled, in the order in which they did.
 
-        * ``rater``: The name of the person who labels.
+        Args:
+            rater: The name of the person who labels.
         """
         rater = read_name(rater, "rater")
         mine = [label.case for label in self._store.labels() if label.rater == rater and label.kind == "person"]
@@ -367,11 +385,12 @@ class LabelQueue:
 
         An empty text takes the comment away. Raises ``UsageError`` for one of more than 10,000 characters.
 
-        * ``rater``: The name of the person who labels.
-        * ``case``: The id of the case.
-        * ``text``: What the rater writes.
-        * ``criterion``: The criterion that it is about; ``None`` is the case as a whole.
-        * ``session``: The place in which the rater works, where one has several; by default this queue.
+        Args:
+            rater: The name of the person who labels.
+            case: The id of the case.
+            text: What the rater writes.
+            criterion: The criterion that it is about; ``None`` is the case as a whole.
+            session: The place in which the rater works, where one has several; by default this queue.
         """
         rater = read_name(rater, "rater")
         _check_comment(text)
@@ -392,7 +411,8 @@ class LabelQueue:
     def progress(self, rater: str) -> LabelProgress:
         """Return the progress of labelling, for everybody and for one rater.
 
-        * ``rater``: The name of the person who labels.
+        Args:
+            rater: The name of the person who labels.
         """
         rater = read_name(rater, "rater")
         return LabelProgress(
@@ -409,7 +429,8 @@ class LabelQueue:
 
         Cases that somebody else has just now are counted, because they may come back.
 
-        * ``rater``: The name of the person who labels.
+        Args:
+            rater: The name of the person who labels.
         """
         return self._store.count_left(self._mode, read_name(rater, "rater"), per_case=self._per_case)
 
@@ -418,7 +439,8 @@ class LabelQueue:
     def truths(self, *, criterion: str | None = None) -> dict[str, Truth]:
         """The truth of every labelled case by its id, as ``find_truths`` has it.
 
-        * ``criterion``: The criterion whose labels count; ``None`` is the case as a whole.
+        Args:
+            criterion: The criterion whose labels count; ``None`` is the case as a whole.
         """
         return find_truths(self._store.labels(), criterion=criterion)
 
@@ -446,12 +468,15 @@ class LabelQueue:
         """The next difference to settle, with what everybody said; ``None`` where nothing is left now.
 
         What was skipped in this session, and what another session has, is left out. Whoever is shown what others said
-        of a case is not asked to label it any more. With ``case``, and ``criterion`` where it is about one, that
-        difference comes first, also if it was skipped; another one comes where somebody else has it.
+        of a case is not asked to label it any more.
 
-        * ``rater``: The name of the person who labels.
-        * ``blind``: Leave out what the judge made of the case.
-        * ``session``: The place in which the rater works, where one has several; by default this queue.
+        Args:
+            rater: The name of the person who labels.
+            blind: Leave out what the judge made of the case.
+            session: The place in which the rater works, where one has several; by default this queue.
+            case: The case whose difference comes first, also if it was skipped; another one comes where somebody else
+                has it. ``None`` is the next one.
+            criterion: The criterion that the difference of ``case`` is about; ``None`` is the case as a whole.
         """
         rater = read_name(rater, "rater")
         session = session or self._session
@@ -485,15 +510,17 @@ class LabelQueue:
     ) -> Label:
         """Keep how a difference was settled, as a label of the kind ``adjudication``: it decides over all others.
 
-        ``subject`` is as for ``record``. Raises ``UsageError`` where nobody labelled the case, for a value that is no
-        answer, or the ``subject`` of another content.
+        Raises ``UsageError`` where nobody labelled the case, for a value that is no answer, or the ``subject`` of
+        another content.
 
-        * ``rater``: The name of the person who labels.
-        * ``case``: The id of the case.
-        * ``value``: The answer that decides.
-        * ``criterion``: The criterion that it is about; ``None`` is the case as a whole.
-        * ``comment``: What the rater writes about it.
-        * ``session``: The place in which the rater works, where one has several; by default this queue.
+        Args:
+            rater: The name of the person who labels.
+            case: The id of the case.
+            value: The answer that decides.
+            criterion: The criterion that it is about; ``None`` is the case as a whole.
+            comment: What the rater writes about it.
+            session: The place in which the rater works, where one has several; by default this queue.
+            subject: The ``subject`` of the task that the rater was shown, as for ``record``; ``None`` compares nothing.
         """
         rater = read_name(rater, "rater")
         session = session or self._session
@@ -517,17 +544,19 @@ class LabelQueue:
     def undo_difference(self, rater: str, *, session: str | None = None) -> UndoneAnswer | None:
         """Take back how the rater last settled a difference, or that they left it open; ``None`` if there is none.
 
-        * ``rater``: The name of the person who labels.
-        * ``session``: The place in which the rater works, where one has several; by default this queue.
+        Args:
+            rater: The name of the person who labels.
+            session: The place in which the rater works, where one has several; by default this queue.
         """
         return self._undo_last(read_name(rater, "rater"), session or self._session, "adjudicate")
 
     def skip_difference(self, rater: str, case: str, *, session: str | None = None) -> None:
         """Leave a difference open; ``next_difference`` does not hand it out again in this session.
 
-        * ``rater``: The name of the person who labels.
-        * ``case``: The id of the case.
-        * ``session``: The place in which the rater works, where one has several; by default this queue.
+        Args:
+            rater: The name of the person who labels.
+            case: The id of the case.
+            session: The place in which the rater works, where one has several; by default this queue.
         """
         rater = read_name(rater, "rater")
         self._skip_case(rater, case, session or self._session, "adjudicate")
@@ -550,8 +579,9 @@ class LabelQueue:
         not say which content was read is taken in, and its case comes up all the same: nobody knows what it is about.
         Raises ``UsageError``, and takes in none, for what is no label.
 
-        * ``labels``: The labels, such as those of ``read_labels``.
-        * ``session``: The place in which the rater works, where one has several; by default this queue.
+        Args:
+            labels: The labels, such as those of ``read_labels``.
+            session: The place in which the rater works, where one has several; by default this queue.
         """
         added = known = 0
         elsewhere: dict[str, None] = {}  # as sets that keep their order

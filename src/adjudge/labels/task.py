@@ -96,7 +96,8 @@ class LabelTask:
     def name_shown(self, place: Literal["first", "second"]) -> Literal["first", "second"]:
         """The case's own side that was shown at this place; it is the value of the label. No pair: ``UsageError``.
 
-        * ``place``: ``first`` or ``second``, as the rater saw them.
+        Args:
+            place: ``first`` or ``second``, as the rater saw them.
         """
         if place not in _SWAPPED:
             raise UsageError(f"place must be 'first' or 'second', got {place!r}", argument="place")

@@ -142,8 +142,9 @@ class TruthTable:
     def count(self, verdict: LabelledVerdict, heap: TruthHeap | None = None) -> int:
         """Count the cases with this verdict and, if given, in this heap.
 
-        * ``verdict``: The judge's verdict.
-        * ``heap``: What people made of the cases, such as ``good``.
+        Args:
+            verdict: The judge's verdict.
+            heap: What people made of the cases, such as ``good``.
         """
         check_choice("verdict", verdict, _VERDICTS)
         if heap is not None:
@@ -156,8 +157,9 @@ class TruthTable:
 
         What people could not tell or agree on is counted as not in it, then as in it.
 
-        * ``verdict``: The judge's verdict.
-        * ``heap``: What people made of the cases, such as ``good``.
+        Args:
+            verdict: The judge's verdict.
+            heap: What people made of the cases, such as ``good``.
         """
         certain = self.count(verdict, heap)
         return certain, certain + sum(self.count(verdict, other) for other in _OPEN if other != heap)

@@ -109,7 +109,12 @@ def signed_bytes(entry_hash: str) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Place and hash of a ledger's last entry; kept elsewhere, it shows whether entries were dropped or rewritten."""
+    """Place and hash of a ledger's last entry; kept elsewhere, it shows whether entries were dropped or rewritten.
+
+    Args:
+        seq: The entry's place, from 1.
+        hash: The entry's hash.
+    """
 
     seq: int
     """The entry's place, from 1."""
@@ -128,7 +133,8 @@ class Head:
     def parse(cls, text: str) -> Head:
         """A head from ``SEQ:HASH`` or from the JSON of ``to_dict``; raises ``UsageError`` for anything else.
 
-        * ``text``: The head, as it was written.
+        Args:
+            text: The head, as it was written.
         """
         stripped = text.strip()
         try:

@@ -95,8 +95,9 @@ class Ledger:
         The schema is signed too, so that the signature stands for no entry and no other document. Raises ``UsageError``
         for a ledger without a key.
 
-        * ``schema``: The name of the schema of the document.
-        * ``digest``: The digest of the document.
+        Args:
+            schema: The name of the schema of the document.
+            digest: The digest of the document.
         """
         if self._signer is None:
             raise UsageError(f"{self!r} has no key to sign with; give ", Argument("key"), argument="key")
@@ -130,13 +131,19 @@ class Ledger:
     ) -> int:
         """Record a value and return its place, a number from 1 (the genesis entry). The entry is on disk by then.
 
-        ``value`` is a result, an object with ``to_dict``, or a mapping. A mapping needs a ``kind``, as an argument or
-        as a member. ``subject`` defaults to the value's own. ``content``, the text that was judged, and ``context``,
-        the ``task``, ``context`` and ``reference`` that it was judged with, are kept as ``store_content`` says, and as
-        digests where they are too long for an entry. ``gate`` and ``execution`` become members of the payload, for
-        ``query``. A cancelled append is recorded completely or not at all.
+        A cancelled append is recorded completely or not at all.
 
         Raises ``UsageError`` for a value that cannot be recorded and ``LedgerError`` when the store fails.
+
+        Args:
+            value: A result, an object with ``to_dict``, or a mapping.
+            kind: The kind of the entry; a mapping needs one, as an argument or as a member. By default the value's own.
+            subject: The digest of the content that it is about; by default the value's own, else that of ``content``.
+            content: The text that was judged, kept as ``store_content`` says, and as a digest where it is too long for
+                an entry.
+            context: The ``task``, ``context`` and ``reference`` that it was judged with, kept as ``content`` is.
+            gate: The name of the gate, as a member of the payload, for ``query``.
+            execution: Your name for what it belongs to, as a member of the payload, for ``query``.
         """
         more = {"gate": gate, "execution": execution}
         for name, text in more.items():
@@ -164,10 +171,12 @@ class Ledger:
     async def transact(self, work: Callable[[Transaction], T], *, tables: MetaData) -> T:
         """Change tables beside the ledger and append entries about it, in one durable transaction.
 
-        ``work`` runs in the writer's thread, while every other writer of this ledger waits, and its exceptions are
-        raised here; ``make_entry`` makes what its transaction appends. The tables are made when they are missing.
+        ``make_entry`` makes what the transaction appends. The tables are made when they are missing.
 
-        * ``tables``: The tables, as SQLAlchemy describes them.
+        Args:
+            work: The function; it is given the transaction. It runs in the writer's thread, while every other writer of
+                this ledger waits, and its exceptions are raised here.
+            tables: The tables, as SQLAlchemy describes them.
         """
         store = self._find_store()
         value: T = await self._submit(lambda: store.transact(work, tables))
@@ -176,10 +185,12 @@ class Ledger:
     async def look(self, work: Callable[[Connection], T], *, tables: MetaData, snapshot: bool = False) -> T | None:
         """Return what a function reads from tables beside the ledger; ``None`` if ``transact`` never made them.
 
-        With ``snapshot``, all that it reads is as it is at one moment. Raises ``UsageError`` where there is no ledger.
+        Raises ``UsageError`` where there is no ledger.
 
-        * ``work``: The function; it is given a connection, and only reads.
-        * ``tables``: The tables, as SQLAlchemy describes them.
+        Args:
+            work: The function; it is given a connection, and only reads.
+            tables: The tables, as SQLAlchemy describes them.
+            snapshot: Whether all that it reads is as it is at one moment.
         """
         return await asyncio.to_thread(self._find_store().look, work, tables, snapshot=snapshot)
 
@@ -193,11 +204,12 @@ class Ledger:
     ) -> Draft:
         """Make the entry that ``append`` would record, for ``transact``. Raises ``UsageError`` if it cannot.
 
-        ``quoting`` are further members, texts that can quote what was judged: kept as ``store_content`` says.
-
-        * ``value``: The value: a result, plain data, or an object with ``to_dict``.
-        * ``kind``: The kind of the entry.
-        * ``subject``: The digest of the content that it is about.
+        Args:
+            value: The value: a result, plain data, or an object with ``to_dict``.
+            kind: The kind of the entry.
+            subject: The digest of the content that it is about.
+            quoting: Further members, texts that can quote what was judged: kept as ``store_content`` says. ``None`` is
+                none.
         """
         more = {name: self._keep(text) for name, text in (quoting or {}).items()}
         return make_draft(value, self._keep, kind=kind, subject=subject, more=more)
@@ -207,7 +219,10 @@ class Ledger:
 
         Raises ``UsageError`` if there is no such payload, or ``reason`` or ``by`` is empty.
 
-        * ``seq``: The place of the entry.
+        Args:
+            seq: The place of the entry.
+            reason: Why it is erased; it explains the gap later.
+            by: The name of the person who erases it; one that is not known for certain to name somebody is refused.
         """
         for name, text in (("reason", reason), ("by", by)):
             check_text(name, text)
@@ -242,19 +257,24 @@ class Ledger:
         until: datetime | None = None,
         after: int = 0,
     ) -> AsyncIterator[Entry]:
-        """Yield the entries that match all conditions, in order. ``since`` is included and ``until`` is not.
+        """Yield the entries that match all conditions, in order; what is ``None`` is no condition.
 
-        ``after`` is the place of an entry; only those behind it are looked at.
+        Raises ``UsageError`` if there is no ledger.
 
-        ``outcome`` and ``judge`` are those of the recorded result, or of a decision's result; ``judge`` also finds a
-        seat of a chain. ``subject_start`` is the beginning of a subject, and ``approval`` the id of a request for
-        approval. ``run`` is an agent's run, whose calls a ``ToolGuard`` checked, and ``audited`` a gate whose
-        audits they are about. Raises ``UsageError`` if there is no ledger.
-
-        * ``gate``: Only entries of the gate of this name.
-        * ``subject``: Only entries about the content with this digest.
-        * ``execution``: Only entries that were recorded with this ``execution``.
-        * ``kind``: Only entries of this kind, such as ``result`` or ``decision``.
+        Args:
+            outcome: Only entries whose recorded result, or whose decision's result, has this outcome.
+            judge: Only entries whose result is that of the judge of this name, or has it as a seat of its chain.
+            gate: Only entries of the gate of this name.
+            subject: Only entries about the content with this digest.
+            subject_start: Only entries whose subject begins with this text.
+            execution: Only entries that were recorded with this ``execution``.
+            kind: Only entries of this kind, such as ``result`` or ``decision``.
+            approval: Only entries about the request for approval with this id.
+            run: Only entries about the calls of this run of an agent, which a ``ToolGuard`` checked.
+            audited: Only entries about audits of the gate of this name.
+            since: Only entries from this time on.
+            until: Only entries before this time.
+            after: Only entries behind this place in the ledger; 0 looks at all.
         """
         wanted: dict[str, Any] = {"kind": kind, "subject": subject, "run": run, "audited": audited}
         wanted |= {"outcome": outcome, "judge": judge, "gate": gate, "execution": execution, "approval": approval}
@@ -276,7 +296,8 @@ class Ledger:
     async def read(self, seq: int) -> Entry:
         """Return one entry by its place. Raises ``UsageError`` if there is none.
 
-        * ``seq``: The place of the entry.
+        Args:
+            seq: The place of the entry.
         """
         check_place(seq)
         rows = await asyncio.to_thread(self._find_store().fetch, after=seq - 1, count=1)
@@ -307,9 +328,12 @@ class Ledger:
     ) -> Verification:
         """Check every entry, from the genesis on, and return the first bad one, if any.
 
-        ``head`` is a head that you kept elsewhere: the value, ``SEQ:HASH``, or the path of a file with either form.
-        ``public_key`` is the key to trust, by default that of this ledger's own ``key``. ``each`` is called, in the
-        thread that reads, with the stored values of every good entry, in the order of the columns.
+        Args:
+            head: A head that you kept elsewhere: the value, ``SEQ:HASH``, or the path of a file with either form.
+                ``None`` compares with none.
+            public_key: The public key to trust; by default that of this ledger's own ``key``.
+            each: A function that is called, in the thread that reads, with the stored values of every good entry, in
+                the order of the columns.
         """
         chain = make_chain(head, public_key if public_key is not None else self.public_key)
         return await asyncio.to_thread(_verify_store, self._find_store(), chain, each)
@@ -319,7 +343,8 @@ class Ledger:
 
         ``verify_export`` checks the file without the ledger. Raises ``UsageError`` when the file exists.
 
-        * ``path``: The file to write; it must not exist.
+        Args:
+            path: The file to write; it must not exist.
         """
         return await asyncio.to_thread(write_export, self._find_store(), path)
 
@@ -331,16 +356,21 @@ class Ledger:
         Raises ``UsageError`` where there is no ledger, for one in PostgreSQL (``pg_dump`` copies it) and for a file
         that exists, and ``LedgerError`` when it cannot be read or the copy cannot be written; then there is none.
 
-        * ``path``: The file to write; it must not exist.
+        Args:
+            path: The file to write; it must not exist.
         """
         await asyncio.to_thread(self._find_store().copy_file, path)
 
     async def upgrade(self, rebuild: Callable[[Connection], object] | None = None) -> LedgerUpgrade:
         """Bring the tables beside the ledger to the form that this version uses, all steps or none.
 
-        ``rebuild`` is called last, in the same transaction, to derive anew what others keep in tables of theirs. Stop
-        what uses the ledger before, and back it up. Needs the extra ``server`` or ``postgres``. Raises ``UsageError``
-        where there is no ledger and for one that a later version wrote, and ``LedgerError`` when the store fails.
+        Stop what uses the ledger before, and back it up. Needs the extra ``server`` or ``postgres``. Raises
+        ``UsageError`` where there is no ledger and for one that a later version wrote, and ``LedgerError`` when the
+        store fails.
+
+        Args:
+            rebuild: A function that is called last, in the same transaction, to derive anew what others keep in tables
+                of theirs. ``None`` is none.
         """
         return await asyncio.to_thread(self._find_store().change_tables, partial(upgrade_tables, rebuild=rebuild))
 
@@ -350,7 +380,8 @@ class Ledger:
         SQLite's write-ahead log is emptied, PostgreSQL is asked to ``VACUUM``. Return why the text may be there still,
         in a part of a sentence; empty where it is gone. ``docs/ledger.md`` says what PostgreSQL keeps all the same.
 
-        * ``tables``: The names of the tables from which something was deleted.
+        Args:
+            tables: The names of the tables from which something was deleted.
         """
         store = self._find_store()
         problem: str = await self._submit(lambda: store.clear_space(tables))

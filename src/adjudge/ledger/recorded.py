@@ -100,7 +100,11 @@ class RecordedResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; anything else raises ``UsageError``."""
+        """Read back ``data`` that ``to_dict`` wrote; anything else raises ``UsageError``.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 

@@ -490,22 +490,25 @@ class Transaction:
     def append(self, draft: Draft) -> int:
         """Append an entry within the transaction; its place, which holds once the transaction is committed.
 
-        * ``draft``: The entry, as ``make_entry`` made it.
+        Args:
+            draft: The entry, as ``make_entry`` made it.
         """
         return self._insert([draft])[0]
 
     def erase(self, seq: int, record: Mapping[str, Any]) -> int:
         """Erase the payload of an entry, and record that: why, and by whom. Return the place of the record.
 
-        * ``seq``: The place of the entry.
-        * ``record``: The members of the record.
+        Args:
+            seq: The place of the entry.
+            record: The members of the record.
         """
         return _erase(EngineStatements(self.connection), self._insert, seq, record)
 
     def record_erasure(self, record: Mapping[str, Any]) -> int:
         """Append the entry that sums up several erasures, after the last; it excuses no payload that is missing.
 
-        * ``record``: The members of the record.
+        Args:
+            record: The members of the record.
         """
         purge_trigrams(EngineStatements(self.connection))
         return self._insert([write_draft("erasure", "", record)])[0]

@@ -102,7 +102,11 @@ class Verification:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The verification whose ``data`` ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """The verification whose ``data`` ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         # By hand for the same two members as in ``to_dict``.
         members = {name: item for name, item in data.items() if name != "unseen"} if isinstance(data, Mapping) else {}
         if members.pop("schema", None) != "adjudge/ledger-verification/1":

@@ -52,8 +52,12 @@ class _Page(BaseModel):
 async def read_pins(client: Client, *, source: str | None = None) -> Pins:
     """Read all that a connected server offers.
 
-    ``source`` is its address or the command that starts it; by default as the client has it. Raises ``UsageError`` if
-    the client does not know the source, or if two tools have one name, and ``MCPError`` if the server cannot be read.
+    Raises ``UsageError`` if the client does not know the source, or if two tools have one name, and ``MCPError`` if the
+    server cannot be read.
+
+    Args:
+        client: The client, connected to the server.
+        source: The address of the server or the command that starts it; by default as the client has it.
     """
     where = _find_source(client.server) if source is None else source
     if where is None:

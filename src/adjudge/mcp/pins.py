@@ -62,7 +62,11 @@ class Pins:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read pins from plain data; raises ``UsageError``."""
+        """Read pins from plain data; raises ``UsageError``.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
     def to_dict(self) -> dict[str, Any]:

@@ -70,15 +70,18 @@ def make_certificate(
 ) -> Certificate:
     """Make the certificate of a run from the labels that are a random sample of it; it is not signed.
 
-    ``release_policy`` is one that was calibrated for the same judge, rubric and question: the certificate names it by
-    its digest, so that its signature holds for the policy too. ``labels`` and ``labels_are_random`` are those of
-    ``make_measurement``. The limits of its shares hold for one look at exactly the labels of a plan, and otherwise for
-    every look. The look is not recorded; ``certify`` does that.
+    The limits of its shares hold for one look at exactly the labels of a plan, and otherwise for every look. The look
+    is not recorded; ``certify`` does that.
 
     Needs ``adjudge[trust]``. Raises ``UsageError`` for labels that are not known to be random, for a plan that is not
     finished, and for a run that no gate can be compared with.
 
-    * ``run``: The run, or its folder.
+    Args:
+        run: The run, or its folder.
+        labels: The labels of people; by default those of the run's own queue.
+        labels_are_random: Whether the labelled cases are a random sample of the run, which nothing but you can know.
+        release_policy: A policy that was calibrated for the same judge, rubric and question, or its file: the
+            certificate names it by its digest, so that its signature holds for the policy too. ``None`` is none.
     """
     return _measure_and_certify(run, labels, release_policy, labels_are_random=labels_are_random)[0]
 
@@ -96,16 +99,18 @@ async def certify(
     """Make the certificate of a run, sign it with the key of a ledger, record it there, and write it to a file.
 
     Without a ledger, or with one that has no key, it is not signed, and no gate accepts it that does not say so
-    (``allow_unsigned``). The look at the labels is recorded in the run's folder, where ``by`` says who looked.
+    (``allow_unsigned``). The look at the labels is recorded in the run's folder.
 
     Raises what ``make_certificate`` raises, and ``AdjudgeError`` for a look, an entry or a file that cannot be written.
 
-    * ``run``: The run, or its folder.
-    * ``labels``: The labels of people; by default those of the run's own queue.
-    * ``labels_are_random``: Whether the labelled cases are a random sample of the run, which nothing but you can know.
-    * ``release_policy``: A calibrated policy that the certificate names, or its file.
-    * ``ledger``: The ledger whose key signs, and where it is recorded; ``None`` for neither.
-    * ``out``: The file to write; ``None`` for none.
+    Args:
+        run: The run, or its folder.
+        labels: The labels of people; by default those of the run's own queue.
+        labels_are_random: Whether the labelled cases are a random sample of the run, which nothing but you can know.
+        release_policy: A calibrated policy that the certificate names, or its file.
+        ledger: The ledger whose key signs, and where it is recorded; ``None`` for neither.
+        out: The file to write; ``None`` for none.
+        by: The name of who looked at the labels, for the record in the run's folder.
     """
     certificate, measurement, opened = _measure_and_certify(
         run, labels, release_policy, labels_are_random=labels_are_random

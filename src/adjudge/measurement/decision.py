@@ -61,20 +61,22 @@ def decide_rate(
     target: Target = "run",
     limits: IntervalMethod | None = None,
 ) -> RateDecision:
-    """Decide whether people would pass at least the share ``bar`` of a run, and record the look in the run's folder.
+    """Decide whether people would pass at least a share of a run, and record the look in the run's folder.
 
     With a plan the limits for one look decide, once, when exactly the planned labels are there; before that the outcome
     is ``undecided``, and ``left`` says how many are missing. Without a plan, and when a plan was extended or replaced
-    after a look, the limits that hold at every look decide. The other arguments are those of ``make_measurement``.
+    after a look, the limits that hold at every look decide.
 
     Raises ``UsageError`` for a bar that is no share and for what ``make_measurement`` refuses.
 
-    * ``run``: The run, or its folder.
-    * ``labels``: The labels of people; by default those of the run's own queue.
-    * ``criterion``: The criterion that is compared; by default the case as a whole.
-    * ``labels_are_random``: Whether the labelled cases are a random sample of the run, which nothing but you can know.
-    * ``target``: What the rate is of: ``"run"``, these cases, or ``"system"``, everything that the system produces.
-    * ``limits``: How the limits of each share are computed; by default Wilson's, near 0 and 1 the exact ones.
+    Args:
+        run: The run, or its folder.
+        bar: The share, from 0 to 1, that people would have to pass.
+        labels: The labels of people; by default those of the run's own queue.
+        criterion: The criterion that is compared; by default the case as a whole.
+        labels_are_random: Whether the labelled cases are a random sample of the run, which nothing but you can know.
+        target: What the rate is of: ``"run"``, these cases, or ``"system"``, everything that the system produces.
+        limits: How the limits of each share are computed; by default Wilson's, near 0 and 1 the exact ones.
     """
     check_share("bar", bar)
     if not isinstance(run, Run):

@@ -85,7 +85,8 @@ class PlanProgress:
     def describe_left(self, run: str = "RUN") -> str:
         """Describe what is missing, and what to do; empty where nothing is.
 
-        * ``run``: The run's folder, as commands in the text name it.
+        Args:
+            run: The run's folder, as commands in the text name it.
         """
         if self.complete:
             return ""
@@ -175,7 +176,10 @@ class RatedRun:
 def find_level(looks: Sequence[Look], draw: str, *, later: int = 0) -> float:
     """Find the level of the limits for every look at a draw: each further sample gets less of what may go wrong.
 
-    * ``later``: 1 for the sample after this one, which is not drawn yet.
+    Args:
+        looks: The looks at the run's labels so far.
+        draw: The draw whose labels are looked at.
+        later: 1 for the sample after this one, which is not drawn yet.
     """
     return 1 - (1 - LEVEL) / (1 + count_earlier_draws(looks, draw) + later) ** 3
 

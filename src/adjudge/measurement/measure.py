@@ -47,19 +47,25 @@ def make_measurement(
 ) -> Measurement:
     """Measure the judge of a run against people.
 
-    ``labels`` default to those of the run's own queue (``adjudge label``); cases that no label is about go by the
-    ``label`` and ``labels`` that their data set has. ``criterion`` compares one criterion. ``by`` names what cases are
-    compared by: ``group``, or a key of their metadata. ``target`` is what the corrected rate is of, and
-    ``limits`` chooses those of each share in it (by default Wilson's, near 0 and 1 the exact ones), and
-    ``labels_are_random`` says that the labelled cases are a random sample of the run. ``measured_on`` is another,
-    labelled run of the same judge: what was counted there is shown beside this run and is in none of its rates,
-    because a judge errs more often on some traffic than on other. ``alternative`` asks for the alternative annotator
-    test with the handicap ``epsilon``. At most ``most_disagreements`` of each sort are kept.
-
     Reads the run once. Memory grows by some bytes for each labelled case. Needs ``adjudge[trust]``; raises
     ``UsageError`` for a folder that holds no run, and for labels of no case of it.
 
-    * ``run``: The run, or its folder.
+    Args:
+        run: The run, or its folder.
+        labels: The labels of people; by default those of the run's own queue. Cases that no label is about go by the
+            ``label`` and ``labels`` that their data set has.
+        criterion: The criterion that is compared; by default the case as a whole.
+        by: What cases are compared by: ``group``, or a key of their metadata. ``None`` is nothing.
+        labels_are_random: Whether the labelled cases are a random sample of the run, which nothing but you can know.
+        target: What the corrected rate is of: ``"run"``, these cases, or ``"system"``, everything that the system
+            produces.
+        limits: How the limits of each share are computed; by default Wilson's, near 0 and 1 the exact ones.
+        measured_on: Another, labelled run of the same judge, or its folder: what was counted there is shown beside this
+            run and is in none of its rates, because a judge errs more often on some traffic than on other. ``None`` is
+            none.
+        alternative: Whether to run the alternative annotator test.
+        epsilon: The handicap of that test, from 0 to 1.
+        most_disagreements: How many disagreements of each sort are kept at most.
     """
     check_extra()
     check_choice("target", target, ("run", "system"))

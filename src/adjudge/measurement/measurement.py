@@ -194,8 +194,9 @@ class Measurement:
     def count(self, verdict: LabelledVerdict, heap: TruthHeap) -> int:
         """Labelled cases with this verdict and this truth.
 
-        * ``verdict``: The judge's verdict.
-        * ``heap``: What people made of the cases, such as ``good``.
+        Args:
+            verdict: The judge's verdict.
+            heap: What people made of the cases, such as ``good``.
         """
         return self.table.get(verdict, {}).get(heap, 0)
 

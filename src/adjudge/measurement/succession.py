@@ -202,9 +202,10 @@ def _rank_cost(usd: float | None) -> tuple[bool, float]:
 def list_labelled(run: Run, labels: Iterable[Label] | None = None) -> list[Case]:
     """List the cases of a run whose truth people settled, in the order of the data set.
 
-    ``labels`` default to those of the run's own queue; cases that no label is about go by those of their data set.
-
-    * ``run``: The run.
+    Args:
+        run: The run.
+        labels: The labels of people; by default those of the run's own queue. Cases that no label is about go by those
+            of their data set.
     """
     return [judged.case for judged in _read_cases(run, _find_people(run, labels))]
 
@@ -214,12 +215,14 @@ def make_succession(
 ) -> Succession:
     """Compare the judges of runs with the one that judged the same cases before them.
 
-    ``labels`` are as for ``make_measurement``. A candidate must have judged every labelled case, with the same
-    question. Needs ``adjudge[trust]``; raises ``UsageError`` where a run lacks that, and without a labelled case.
+    A candidate must have judged every labelled case, with the same question. Needs ``adjudge[trust]``; raises
+    ``UsageError`` where a run lacks that, and without a labelled case.
 
-    * ``before``: The run of the judge that is to be replaced.
-    * ``candidates``: Runs of the judges that may replace it.
-    * ``margin``: By how much a candidate may agree less with people, as a share of the cases.
+    Args:
+        before: The run of the judge that is to be replaced.
+        candidates: Runs of the judges that may replace it.
+        labels: The labels of people, as for ``make_measurement``.
+        margin: By how much a candidate may agree less with people, as a share of the cases.
     """
     check_extra()
     check_share("margin", margin)

@@ -45,20 +45,22 @@ def measure_file(
 ) -> tuple[Measurement, ...]:
     """Measure judges whose verdicts are in a file: each model of a file of labels, or one rater of a data set.
 
-    A row of a label file with ``"kind": "model"`` is a verdict; ``judge`` picks one of the models. In a data set
-    ``judge`` names the rater in ``labels`` who is the judge, and the others are people. ``labels`` are further labels
-    of people. A data set is read once, in memory that grows by some bytes for each case; a file of labels is read
-    whole. The rest is as for ``make_measurement``. Raises ``UsageError`` where the file has no verdict of a judge.
+    A row of a label file with ``"kind": "model"`` is a verdict. A data set is read once, in memory that grows by some
+    bytes for each case; a file of labels is read whole. Raises ``UsageError`` where the file has no verdict of a judge.
 
-    * ``path``: The file to read.
-    * ``criterion``: The criterion that is compared; by default the case as a whole.
-    * ``by``: What cases are compared by: ``group``, or a key of their metadata.
-    * ``labels_are_random``: Whether the labelled cases are a random sample of all.
-    * ``target``: What the rate is of: ``"run"``, these cases, or ``"system"``, everything that the system produces.
-    * ``limits``: How the limits of each share are computed; by default Wilson's, near 0 and 1 the exact ones.
-    * ``alternative``: Whether to run the alternative annotator test.
-    * ``epsilon``: The handicap of that test, from 0 to 1.
-    * ``most_disagreements``: How many disagreements of each sort are kept at most.
+    Args:
+        path: The file to read.
+        judge: Of a file of labels, the one model that is measured; by default each. Of a data set, the rater in its
+            ``labels`` who is the judge, which has to be named; the others are people.
+        labels: Further labels of people.
+        criterion: The criterion that is compared; by default the case as a whole.
+        by: What cases are compared by: ``group``, or a key of their metadata.
+        labels_are_random: Whether the labelled cases are a random sample of all.
+        target: What the rate is of: ``"run"``, these cases, or ``"system"``, everything that the system produces.
+        limits: How the limits of each share are computed; by default Wilson's, near 0 and 1 the exact ones.
+        alternative: Whether to run the alternative annotator test.
+        epsilon: The handicap of that test, from 0 to 1.
+        most_disagreements: How many disagreements of each sort are kept at most.
     """
     check_extra()
     check_choice("target", target, ("run", "system"))

@@ -104,7 +104,8 @@ class Budget:
 
         Raises ``ReplyError`` (``budget``) when it does not fit. The reservation must be given to ``charge``.
 
-        * ``usd``: The most that the call can cost, in US dollars.
+        Args:
+            usd: The most that the call can cost, in US dollars.
         """
         self.dearest = max(self.dearest or 0.0, usd)
         reservation = await self._wait_for_room(_round_up(usd))
@@ -137,8 +138,9 @@ class Budget:
     def charge(self, reservation: Reservation, usd: float | None) -> None:
         """Count the cost of a call, and free the rest of its reservation. ``None`` is unknown: all of it is spent.
 
-        * ``reservation``: What ``reserve`` returned for the call.
-        * ``usd``: The cost of the call in US dollars.
+        Args:
+            reservation: What ``reserve`` returned for the call.
+            usd: The cost of the call in US dollars.
         """
         cost = reservation.parts if usd is None else _round_up(usd)
         with self._lock:

@@ -283,8 +283,11 @@ def as_model(source: object, name: str | None = None, *, max_concurrency: int = 
     raises ``UsageError``; where a pair or an ``evaluate`` does, that is a ``ModelError`` as any other failed call.
     Raises ``UsageError`` for anything else.
 
-    * ``source``: What is to answer.
-    * ``max_concurrency``: How many calls of a synchronous function run at once, per event loop.
+    Args:
+        source: What is to answer.
+        name: How results call it; by default the name of the pair or of the object, else the function's own. A
+            ``Model`` keeps its name.
+        max_concurrency: How many calls of a synchronous function run at once, per event loop.
     """
     if isinstance(source, str):
         raise UsageError(f"{source!r} is a text; the name of a model is opened with open_model({source!r})")

@@ -22,6 +22,11 @@ class Form:
     """The JSON Schema a reply must fit, for providers that can hold a model to one.
 
     It is constant for a rubric, so a provider compiles it once. What comes back is still read and checked in code.
+
+    Args:
+        name: Letters, digits, ``_`` and ``-``, at most 64 characters, as providers ask.
+        schema: The JSON Schema.
+        digest: SHA-256 of the schema's canonical form; tells two forms apart in caches and recordings.
     """
 
     name: str
@@ -38,15 +43,25 @@ class Listener(Protocol):
     def note(self, status: int, headers: Mapping[str, str], /) -> None:
         """Take an answer into account: its status, and the headers that say what is left of the provider's limits.
 
-        * ``status``: The status of the HTTP answer.
-        * ``headers``: The headers of the HTTP answer.
+        Args:
+            status: The status of the HTTP answer.
+            headers: The headers of the HTTP answer.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """The terms under which a request is made. Nothing of it is sent, kept, or part of any digest or key."""
+    """The terms under which a request is made. Nothing of it is sent, kept, or part of any digest or key.
+
+    Args:
+        pace: The listener that is told how the provider answers.
+        pay_again: Awaited before a request that broke off on the way is sent again: the provider may charge for both,
+            and a budget has to hold for both. It raises where the budget has no room.
+        anew: True if this repeats an earlier question because of its answer; then no stored reply may answer it.
+        secret: The secret of whoever asks, from which the token is made; ``None`` is the process's own. A run whose
+            replies are fetched by another process has one.
+    """
 
     pace: Listener | None = None
     """The listener that is told how the provider answers."""
@@ -99,7 +114,27 @@ class FunctionInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request to a model."""
+    """A request to a model.
+
+    Args:
+        system: Instructions, the same bytes for every content judged by one rubric, so providers can cache them.
+        user: The content and what belongs to it, as fenced data.
+        form: Ask for structured output of this form; ``None`` asks for text.
+        temperature: The temperature; ``None`` leaves it to the provider.
+        seed: The seed, if the provider takes one.
+        max_output_tokens: The most tokens of the reply; ``None`` leaves it to the provider.
+        logprobs: Ask for token log-probabilities where the provider offers them.
+        token: The token to mask in digests and recordings; never sent on its own.
+        case: The id of the case in its data set, for recordings; never sent.
+        subject: SHA-256 of the content, so that what is kept of it can be deleted; never sent.
+        order: ``ab`` or ``ba`` when two are compared, for recordings; never sent.
+        attempt: 1, or 2 for a re-ask, for recordings; never sent.
+        sample: The number of the judgement, of several of the same content, that this belongs to, for caches; never
+            sent.
+        call: Pace, budget, and whether a kept reply may answer. A model around another one hands it on: with
+            ``replace(request, ...)`` it stays, in a new ``Request`` without it a budget is not asked about another try.
+        function_input: The input of a judge in code; ``None`` where a model is asked.
+    """
 
     system: str
     """Instructions, the same bytes for every content judged by one rubric, so providers can cache them."""
@@ -136,7 +171,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenLogprob:
-    """One token of the reply with its log-probability and those of the alternatives the provider listed."""
+    """One token of the reply with its log-probability and those of the alternatives the provider listed.
+
+    Args:
+        token: The token.
+        logprob: The natural logarithm of its probability.
+        top: (token, log-probability) pairs, the chosen token usually among them.
+    """
 
     token: str
     """The token."""
@@ -148,7 +189,22 @@ class TokenLogprob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The answer of a model."""
+    """The answer of a model.
+
+    Args:
+        text: The answer's text; reasoning that a provider returns in a field of its own is never here.
+        finish_reason: ``refusal`` comes from the provider's own signal, never from the words of the reply.
+        usage: Tokens and calls; ``None`` is unknown.
+        logprobs: The tokens with their log-probabilities; ``None`` where the provider gives none.
+        model: The model as the provider reports it.
+        model_requested: The model name that the provider was asked for; ``None`` for functions, which have none.
+        model_expected: The name that replies reported first, where the provider may report any (deployments, routers,
+            own servers).
+        request_id: The provider's id of the request, for its support and its logs.
+        function: The judge in code that returned this; ``None`` for a model's reply. Such an answer has no token, and
+            it may come from a file that somebody else wrote. So a judge accepts it only if it asked exactly that
+            function.
+    """
 
     text: str | None = None
     """The answer's text; reasoning that a provider returns in a field of its own is never here."""
@@ -190,7 +246,8 @@ class Model(Protocol):
     async def complete(self, request: Request, /) -> Reply:
         """Answer, or raise ``ModelError``; must stop when cancelled.
 
-        * ``request``: The request that a judge makes.
+        Args:
+            request: The request that a judge makes.
         """
         ...
 

@@ -41,11 +41,14 @@ def open_model(spec: str, *, allow_python: bool = False, **options: object) -> M
     """The model of a name.
 
     Options may also stand in the name: ``openai:gpt-6.1-terra?requests_per_minute=500``,
-    ``http://host/v1?key_env=MY_KEY#NAME``; one given here wins. Nothing is contacted, and no key is read, before the
-    first call. ``allow_python`` admits ``python:package.module:function``, which runs code: only for names that come
-    from the caller's own command line or configuration. Raises ``UsageError`` for a name that cannot be opened.
+    ``http://host/v1?key_env=MY_KEY#NAME``. Nothing is contacted, and no key is read, before the first call. Raises
+    ``UsageError`` for a name that cannot be opened.
 
-    * ``spec``: The name: ``openai:gpt-6.1-terra``, ``ollama:NAME``, ``http://host/v1#NAME``, ``replay:FILE``.
+    Args:
+        spec: The name: ``openai:gpt-6.1-terra``, ``ollama:NAME``, ``http://host/v1#NAME``, ``replay:FILE``.
+        allow_python: Admit ``python:package.module:function``, which runs code: only for names that come from the
+            caller's own command line or configuration.
+        options: Options of the model, such as ``requests_per_minute=500``; they win over those in the name.
     """
     if not isinstance(spec, str) or not spec.strip():
         raise UsageError(f"the name of a model must be a text like '{EXAMPLE}', got {show(spec)}")

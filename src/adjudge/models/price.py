@@ -49,7 +49,18 @@ _KEYS = ("input", "output", "cached", "written")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """The price of a model, in US dollars per million tokens."""
+    """The price of a model, in US dollars per million tokens.
+
+    Args:
+        input: The price of input.
+        output: The price of output.
+        cached: The price of input that was in the provider's prompt cache; ``None``: as other input.
+        written: The price of input that is written to it, where that costs more; ``None``: as other input.
+        above: A prompt of more input tokens than this is priced by ``beyond``, all of it.
+        beyond: The price of a prompt that is longer than ``above``.
+        as_of: The day on which it was taken from a list; ``None``: it was stated, or comes from a list that is kept
+            current.
+    """
 
     input: float
     """The price of input."""
@@ -77,7 +88,8 @@ class Price:
     def cost_of(self, usage: Usage) -> float:
         """The cost of a usage, in US dollars. Counts below 0, which only a broken server reports, are taken as 0.
 
-        * ``usage``: Tokens, as the provider reported them.
+        Args:
+            usage: Tokens, as the provider reported them.
         """
         tokens = max(usage.input_tokens, 0)
         if self.beyond is not None and self.above is not None and tokens > self.above:
@@ -92,8 +104,9 @@ class Price:
     def bound(self, input_tokens: int, output_tokens: int) -> float:
         """The most that at most so many tokens can cost, in US dollars.
 
-        * ``input_tokens``: Tokens of the prompts.
-        * ``output_tokens``: Tokens of the replies.
+        Args:
+            input_tokens: Tokens of the prompts.
+            output_tokens: Tokens of the replies.
         """
         dearest = max(self.input, self.cached or 0.0, self.written or 0.0)
         bound = (input_tokens * dearest + output_tokens * self.output) / _MILLION

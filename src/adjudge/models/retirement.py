@@ -49,7 +49,8 @@ class Retirement:
     def warn(self, today: date) -> str | None:
         """A sentence for a model that is retired, deprecated or soon retired; ``None`` for any other.
 
-        * ``today``: The day of the warning.
+        Args:
+            today: The day of the warning.
         """
         days = None if self.on is None else (self.on - today).days
         if self.state == "active" and (days is None or days > SOON):

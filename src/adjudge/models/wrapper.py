@@ -50,7 +50,8 @@ class WrapperModel:
     def named(self, name: str) -> Self:
         """Another model of the same provider, behind the same layers. Raises ``UsageError``.
 
-        * ``name``: The name of the other model.
+        Args:
+            name: The name of the other model.
         """
         rename = getattr(self.model, "named", None)
         if rename is None:
@@ -62,7 +63,8 @@ class WrapperModel:
 
         A rubric or a call may name a model of another provider. It must not be asked past a budget or a recording.
 
-        * ``model``: The other model.
+        Args:
+            model: The other model.
         """
         inner = getattr(self.model, "around", None)
         return self._make_around(model if inner is None else inner(model))
@@ -70,14 +72,16 @@ class WrapperModel:
     async def complete(self, request: Request, /) -> Reply:
         """The model's reply.
 
-        * ``request``: The request that a judge makes.
+        Args:
+            request: The request that a judge makes.
         """
         return await self.model.complete(request)
 
     def compare_names(self, reply: Reply) -> Reply:
         """The reply with the name that the model was asked by, where it has one.
 
-        * ``reply``: The reply of the wrapped model.
+        Args:
+            reply: The reply of the wrapped model.
         """
         compare: Callable[[Reply], Reply] | None = getattr(self.model, "compare_names", None)
         return reply if compare is None else compare(reply)

@@ -59,6 +59,16 @@ class Wording:
 
     ``shape`` and ``strict_shape`` describe the members of the reply for a model that writes text and for one that is
     held to ``schema``; the ``token`` member is put before them where the judge asks for one.
+
+    Args:
+        role: The judge's role and what it decides, criteria included.
+        shape: Members of the reply as ``"name": <meaning>``, for text.
+        strict_shape: The same for structured output, where it differs.
+        notes: Further instructions about the reply.
+        properties: JSON Schema of the members, without the token.
+        name: The form's name for providers.
+        labels: An explanation of the data behind each label.
+        call: The instruction after the data in the user part.
     """
 
     role: str
@@ -85,8 +95,9 @@ class Wording:
     def system(self, *, structured: bool, token: bool) -> str:
         """Render the system part; it is the same text for the same wording and mode.
 
-        * ``structured``: True if the provider enforces the form of the reply.
-        * ``token``: True if the reply is to begin with the token.
+        Args:
+            structured: True if the provider enforces the form of the reply.
+            token: True if the reply is to begin with the token.
         """
         return _render_system(self, structured, token)
 
@@ -97,14 +108,21 @@ class Wording:
     def form(self, *, token: bool) -> Form:
         """Make the JSON Schema of the reply; it is constant, so a provider compiles it once.
 
-        * ``token``: True if the reply is to begin with the token.
+        Args:
+            token: True if the reply is to begin with the token.
         """
         return _make_form(self, token)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One piece of data that belongs to a question."""
+    """One piece of data that belongs to a question.
+
+    Args:
+        label: ``content``, ``reference``, ``task``, ``context``, ...
+        text: The data as text.
+        is_json: True if the text is the JSON of a value that you passed; judges in code get that value.
+    """
 
     label: str
     """``content``, ``reference``, ``task``, ``context``, ..."""
@@ -116,7 +134,46 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question that any judge can answer: wording, data and the form of the reply."""
+    """A question that any judge can answer: wording, data and the form of the reply.
+
+    Args:
+        wording: ``None`` for a ready-made prompt.
+        parts: The data, in the order it is shown; for a ready-made prompt the prompt alone.
+        answer: Turns the reply's object into an answer, or raises ``ReplyError``.
+        digest: SHA-256 of wording and data with the token masked: equal on every machine.
+        subject: SHA-256 of the content.
+        rubric: The rubric by which the answer is scored; ``None`` where there is none, as for a ready-made prompt.
+        decided_by_rules: Criteria that rules have decided already; no model is asked about them.
+        each: The questions about the parts of an agent's run that belong to this one; see ``posed``.
+        elsewhere: The names of criteria that another question of the same judgement asks about.
+        part: The part of a run that this question is about, such as ``call 3``; empty for the whole content.
+        part_label: The same for people, with the tools that are called.
+        rule_results: The results of rules that were checked before the question.
+        value_type: The ``result_format`` of the call.
+        passes: Returns True if the instance of ``value_type`` passes.
+        model: The model to ask instead of the judge's own.
+        threshold: The passing threshold in force, for results that are undecided.
+        wants_everybody: Let counting chains wait for every seat, even if they pass. A guard in which no judge can be
+            outvoted has to know that no seat objects.
+        wants_objections: Let counting chains that have not passed wait for every seat. A policy that may let content
+            through, or ask a person about it, has to know whether a seat objects. A pass still stops early.
+        wants_failure_at_once: Let a counting chain that has failed answer at once, whoever else it waits for. A judge
+            of somebody's own asks it, and a limit around that judge would lose the failure, which is itself the
+            objection.
+        wants_reasons: Let a counting chain that can decide no more wait for every seat where others are asked after it:
+            a seat that saw tampering or contradicts itself ends the sequence, and whether it is heard must not depend
+            on who is quicker.
+        wants_confidence: Ask for token probabilities if the model offers them, because a cascade needs to know how sure
+            a seat is.
+        case: The id of the case in its data set, for recordings.
+        order: ``ab`` or ``ba`` where two are compared; the part where parts of a run are judged.
+        sample: The number of this judgement among several of the same content; each is asked and cached separately.
+        call: The terms of the call (pace, budget, stored replies); not part of the question.
+        choices: The preferences on offer where two are compared (``first``, ``second`` and perhaps ``tie``), empty
+            elsewhere. Such an answer has passed when it names one of them, as its ``value``; chains count seats by what
+            they chose.
+        metadata: Yours: it is copied to the result, and not sent.
+    """
 
     wording: Wording | None
     """``None`` for a ready-made prompt."""
@@ -207,8 +264,9 @@ class Question:
     def render_user(self, token: str, *, ask_token: bool) -> str:
         """Render the user part: the data between fences, and how to begin the reply.
 
-        * ``token``: The one-time token.
-        * ``ask_token``: Ask the model to begin its reply with the token.
+        Args:
+            token: The one-time token.
+            ask_token: Ask the model to begin its reply with the token.
         """
         if self.wording is None:
             return self.parts[0].text

@@ -43,7 +43,13 @@ _SENTENCE = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """The scale and labels offered to the judge. Raises ``UsageError`` for those that cannot be used."""
+    """The scale and labels offered to the judge. Raises ``UsageError`` for those that cannot be used.
+
+    Args:
+        scale: Lowest and highest score; outside is ``off_scale``. ``None``: any finite number.
+        labels: The labels offered, written exactly so; for a preference the two names, beginning with the one shown
+            first.
+    """
 
     scale: tuple[float, float] | None = None
     """Lowest and highest score; outside is ``off_scale``. ``None``: any finite number."""

@@ -17,9 +17,13 @@ from adjudge.runs.item import RunItem
 
 
 def render_junit(report: Report, items: Iterable[RunItem]) -> Iterator[str]:
-    """Render the lines of a JUnit file; ``items`` are the run's items that ``report`` was made from, in the same order.
+    """Render the lines of a JUnit file.
 
     A failed case is a failure, an undecided one an error. If a case was judged repeatedly, the worst judgement counts.
+
+    Args:
+        report: The report.
+        items: The run's items that the report was made from, in the same order.
     """
     counts = report.case_outcomes
     numbers = {"tests": report.cases, "failures": counts["failed"], "errors": counts["undecided"], "skipped": 0}

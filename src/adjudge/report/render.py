@@ -31,10 +31,12 @@ def render_html(report: Report) -> str:
 
 
 def render_markdown(report: Report, *, most_cases: int = MOST_CASES, needed: float | None = None) -> str:
-    """Render a report in at most 65,000 characters of GitHub's Markdown; ``needed`` is the share that must pass.
+    """Render a report in at most 65,000 characters of GitHub's Markdown.
 
-    * ``report``: What is rendered.
-    * ``most_cases``: How many cases are listed at most, those that failed first.
+    Args:
+        report: What is rendered.
+        most_cases: How many cases are listed at most, those that failed first.
+        needed: The share of the cases that must pass, from 0 to 1; ``None`` is none.
     """
     return draw_markdown(make_run_document(report, top=most_cases, needed=needed), mark="<!-- adjudge/report/1 -->")
 

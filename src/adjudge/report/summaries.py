@@ -105,7 +105,8 @@ class CriterionSummary:
     def add(self, criterion: CriterionResult) -> None:
         """Count one judgement's result on it.
 
-        * ``criterion``: The criterion's result.
+        Args:
+            criterion: The criterion's result.
         """
         self.passed = self.passed.add(criterion.passed)
         self.threshold, self.weight, self.rule = criterion.threshold, criterion.weight, criterion.rule
@@ -179,7 +180,8 @@ class RubricSummary:
     def add(self, items: Sequence[RunItem]) -> None:
         """Count a case with its judgements.
 
-        * ``items``: The judgements of the case.
+        Args:
+            items: The judgements of the case.
         """
         self.cases += 1
         self._passed += compute_share_passed(items)
@@ -227,8 +229,9 @@ class OwnSummary:
     def add(self, brought: Mapping[str, int], share_passed: float) -> None:
         """Count what a case brings, as ``Terms.count`` names it, and the share of its judgements that passed.
 
-        * ``brought``: What the case brings.
-        * ``share_passed``: The share of its judgements that passed.
+        Args:
+            brought: What the case brings.
+            share_passed: The share of its judgements that passed.
         """
         self.criteria += brought.get("criteria", 0)
         self.rules += brought.get("rules", 0)
@@ -301,7 +304,8 @@ class RuleSummary:
     def add(self, rule: RuleResult) -> None:
         """Count one finding, or none.
 
-        * ``rule``: The result of the rule.
+        Args:
+            rule: The result of the rule.
         """
         self.severity = rule.severity
         self.checked += 1
@@ -336,7 +340,8 @@ class GroupSummary:
     def add(self, items: Sequence[RunItem]) -> None:
         """Count a case with its judgements.
 
-        * ``items``: The judgements of the case.
+        Args:
+            items: The judgements of the case.
         """
         self.cases += 1
         self._passed += compute_share_passed(items)
@@ -378,7 +383,8 @@ class SeatSummary:
     def add(self, result: JudgeResult) -> None:
         """Count one answer.
 
-        * ``result``: The seat's answer.
+        Args:
+            result: The seat's answer.
         """
         self.asked += 1
         self.outcomes[result.outcome] += 1
@@ -539,8 +545,9 @@ class LabelSummary:
     def add(self, items: Sequence[RunItem], label: bool) -> None:  # noqa: FBT001 - it is the value that is counted
         """Count a case with its judgements.
 
-        * ``items``: The judgements of the case.
-        * ``label``: What people said of it: true is good.
+        Args:
+            items: The judgements of the case.
+            label: What people said of it: true is good.
         """
         self.labelled += 1
         self.always_passing = self.always_passing.add(label)
@@ -592,8 +599,9 @@ class NumberSummary:
     def add(self, score: float, label: float) -> None:
         """Count a judgement of a case with a number.
 
-        * ``score``: The judge's score, in 0 to 1.
-        * ``label``: The number that people gave the case.
+        Args:
+            score: The judge's score, in 0 to 1.
+            label: The number that people gave the case.
         """
         if not math.isfinite(label):
             return
@@ -623,7 +631,8 @@ class RepeatSummary:
     def add(self, items: Sequence[RunItem]) -> None:
         """Count a case, if it has several judgements.
 
-        * ``items``: The judgements of the case.
+        Args:
+            items: The judgements of the case.
         """
         if len(items) < 2:
             return
@@ -661,9 +670,11 @@ class CostSummary:
         return bool(self.calls is not None or self.known_usd is not None or self.unknown)
 
     def add(self, result: JudgeResult | PairResult, functions: Collection[str] = ()) -> None:
-        """Count one judgement's; what a judge of ``functions`` answered cost nothing that could be unknown.
+        """Count one judgement's.
 
-        * ``result``: The judgement.
+        Args:
+            result: The judgement.
+            functions: The names of judges in code, whose answers cost nothing that could be unknown.
         """
         usage = result.usage
         if usage is None:

@@ -58,15 +58,19 @@ def make_report(
     label_name: str | None = None,
     measurement: Measurement | None = None,
 ) -> Report:
-    """Summarise a run, given as a ``Run`` or its folder, and show at most ``most_cases`` of its cases.
+    """Summarise a run, and show some of its cases.
 
-    ``labels`` are joined to the cases as by ``Dataset.with_labels``, so people can label cases after the run;
-    ``label_name`` takes the labels for that criterion. The run is read once, and memory does not grow with it. Labels
-    of cases that the run does not have are logged as a warning. Raises ``UsageError`` if ``most_cases`` is not in 0 to
-    2,000, if the folder has no run, if no label is a person's and about what ``label_name`` names, and if the run is
-    finished and has none of the labelled cases. ``measurement`` (``make_measurement``) is shown with it.
+    The run is read once, and memory does not grow with it. Labels of cases that the run does not have are logged as a
+    warning. Raises ``UsageError`` if ``most_cases`` is not in 0 to 2,000, if the folder has no run, if no label is a
+    person's and about what ``label_name`` names, and if the run is finished and has none of the labelled cases.
 
-    * ``run``: The run, or its folder.
+    Args:
+        run: The run, or its folder.
+        most_cases: How many of its cases are shown at most, from 0 to 2,000.
+        labels: Labels that are joined to the cases as by ``Dataset.with_labels``, so people can label cases after the
+            run.
+        label_name: The criterion whose labels are taken; by default those of the case as a whole.
+        measurement: A measurement of the run (``make_measurement``), shown with it; ``None`` is none.
     """
     if isinstance(run, str | os.PathLike):
         with open_run(run) as opened:

@@ -56,10 +56,12 @@ _NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
 def load_rubric(source: Rubric | Mapping[str, Any] | str | os.PathLike[str]) -> Rubric:
     """Load a rubric from a file, a mapping or its shipped name.
 
-    ``source`` is a ``Rubric`` (returned as it is), a mapping with the keys of a rubric file, a path (any
-    ``os.PathLike``, or a text with a separator or a suffix; ``.yaml``, ``.yml``, ``.json``, ``.toml``, and YAML without
-    a suffix), or the name of a shipped rubric. Raises ``UsageError`` for a file that cannot be read and for mistakes in
-    it.
+    Raises ``UsageError`` for a file that cannot be read and for mistakes in it.
+
+    Args:
+        source: A ``Rubric`` (returned as it is), a mapping with the keys of a rubric file, a path (any ``os.PathLike``,
+            or a text with a separator or a suffix; ``.yaml``, ``.yml``, ``.json``, ``.toml``, and YAML without a
+            suffix), or the name of a shipped rubric.
     """
     if isinstance(source, Rubric):
         return source

@@ -28,7 +28,13 @@ _PER = ("run", "turn", "call")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A worked example for a criterion: some content, the score it deserves, and why."""
+    """A worked example for a criterion: some content, the score it deserves, and why.
+
+    Args:
+        content: The content of the example.
+        score: On the rubric's own scale.
+        why: The reason why it deserves this score.
+    """
 
     _layout: ClassVar[Layout] = Layout(omitted=("why",))
 

@@ -27,7 +27,19 @@ DEFAULT_SEVERITY: Severity = "error"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A deterministic check of some content."""
+    """A deterministic check of some content.
+
+    Args:
+        name: The rule's name; results have it.
+        evaluate: Takes the content (and, with ``needs_reference``, the reference after it); returns a boolean or a
+            ``RuleResult``, or an awaitable of either.
+        description: The check that it makes, in one sentence.
+        severity: A failed ``error`` rule decides; a ``warning`` is shown to the judge; ``info`` is recorded.
+        needs_reference: True if it compares with the reference; without one, it does not pass.
+        spec: The rule as data (``{"regex": "..."}``), for digests and files; a function is ``{"python":
+            "module:name"}``.
+        metadata: Yours: an owner, a link to a policy. Nothing reads it.
+    """
 
     name: str
     """The rule's name; results have it."""
@@ -67,8 +79,9 @@ class Rule:
 
         A shipped rule looks at long content in a thread; a function of yours is called in the event loop's.
 
-        * ``content``: What is looked at: a text, a JSON value, messages.
-        * ``reference``: A known good answer, for rules that compare with one.
+        Args:
+            content: What is looked at: a text, a JSON value, messages.
+            reference: A known good answer, for rules that compare with one.
         """
         if self.needs_reference and reference is None:
             return self._make_result(passed=False, message="needs a reference to compare with, and none was given")

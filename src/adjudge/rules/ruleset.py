@@ -54,7 +54,8 @@ class Rules(Sequence[Rule]):
     def get(self, name: str) -> Rule | None:
         """Return the rule of this name, or ``None``. Hyphens and underscores are the same.
 
-        * ``name``: The name of the rule.
+        Args:
+            name: The name of the rule.
         """
         place = self._places.get(_fold_name(name)) if isinstance(name, str) else None
         return None if place is None else self._rules[place]
@@ -68,8 +69,9 @@ class Rules(Sequence[Rule]):
 
         A rule that raises, or that needs a reference and has none, fails and says why; no exception is raised.
 
-        * ``content``: What is looked at: a text, a JSON value, messages.
-        * ``reference``: A known good answer, for rules that compare with one.
+        Args:
+            content: What is looked at: a text, a JSON value, messages.
+            reference: A known good answer, for rules that compare with one.
         """
         return tuple([await rule.check(content, reference) for rule in self._rules])
 
@@ -119,12 +121,15 @@ MAX_RULES = 64
 
 
 def load_rules(source: Rules | Mapping[str, Any] | str | os.PathLike[str]) -> Rules:
-    """Load the rules that ``source`` names.
+    """Load rules from a file or a mapping.
 
-    ``source`` is a path (``.yaml``, ``.yml``, ``.json``, ``.toml``, and YAML without a suffix), a mapping with the keys
-    of a rule file, or ``Rules`` (returned as they are). A file has ``rules``: a list of rules as data, or a mapping of
-    names to them, and may say ``schema: adjudge/rules/1``. Raises ``UsageError`` for a file that cannot be read and for
-    everything that is wrong inside it, a rule that would run code (``python:``) among them.
+    A file has ``rules``: a list of rules as data, or a mapping of names to them, and may say ``schema:
+    adjudge/rules/1``. Raises ``UsageError`` for a file that cannot be read and for everything that is wrong inside it,
+    a rule that would run code (``python:``) among them.
+
+    Args:
+        source: A path (``.yaml``, ``.yml``, ``.json``, ``.toml``, and YAML without a suffix), a mapping with the keys
+            of a rule file, or ``Rules`` (returned as they are).
     """
     if isinstance(source, Rules):
         return source

@@ -334,15 +334,16 @@ class ShippedCheck:
 def as_rule(
     value: Rule | Mapping[str, Any] | Callable[..., Any] | str, *, name: str | None = None, allow_python: bool = False
 ) -> Rule:
-    """Make a rule from any way of giving one; ``name``, when given, becomes its name.
+    """Make a rule from any way of giving one.
 
-    ``value`` is a ``Rule``, a mapping (see ``rule_from_spec``), the name of a shipped rule that needs no parameters, or
-    a function. A function is named after itself, described by the first line of its docstring, called with the
-    content, and with the reference too when it has two parameters without defaults. Raises ``UsageError`` for
-    anything else.
+    A function is named after itself, described by the first line of its docstring, called with the content, and with
+    the reference too when it has two parameters without defaults. Raises ``UsageError`` for anything else.
 
-    * ``allow_python``: Let a mapping name a function to import, which runs code; leave it off for data you did not
-      write.
+    Args:
+        value: A ``Rule``, a mapping (see ``rule_from_spec``), the name of a shipped rule that needs no parameters, or a
+            function.
+        name: The name of the rule; by default its own.
+        allow_python: Let a mapping name a function to import, which runs code; leave it off for data you did not write.
     """
     if isinstance(value, Rule):
         return replace(value, name=name) if name is not None else value
@@ -358,12 +359,15 @@ def as_rule(
 
 
 def rule_from_spec(spec: Mapping[str, Any], *, name: str | None = None, allow_python: bool = False) -> Rule:
-    """Make the rule that some data describes; ``name`` defaults to the shipped rule's.
+    """Make the rule that some data describes.
 
-    ``allow_python`` lets the spec name a function to import; leave it off for data you did not write yourself,
-    because importing runs code. Raises ``UsageError`` for an unknown rule or key and for a wrong parameter.
+    Raises ``UsageError`` for an unknown rule or key and for a wrong parameter.
 
-    * ``spec``: The rule as data: ``{"regex": "^Dear"}``, or ``{"name": "length", "max": 600}``.
+    Args:
+        spec: The rule as data: ``{"regex": "^Dear"}``, or ``{"name": "length", "max": 600}``.
+        name: The name of the rule; by default the shipped rule's.
+        allow_python: Let the spec name a function to import; leave it off for data you did not write yourself, because
+            importing runs code.
     """
     if not isinstance(spec, Mapping):
         raise UsageError(f"a rule must be a mapping like {{'regex': '...'}}, got {show(spec)}")

@@ -370,9 +370,12 @@ class Run:
         )
 
     def items(self, outcome: str | None = None) -> Iterator[RunItem]:
-        """Yield the items in the order of the data set; with ``outcome`` only those that ``passed``, for example.
+        """Yield the items in the order of the data set.
 
-        Raises ``UsageError``.
+        Raises ``UsageError`` for another outcome, and for a folder that cannot be read.
+
+        Args:
+            outcome: Only items with this outcome: ``passed``, ``failed`` or ``undecided``; ``None`` is all.
         """
         if outcome not in (None, "passed", "failed", "undecided"):
             raise UsageError(f"an outcome is passed, failed or undecided; got {outcome!r}", argument="outcome")
@@ -381,14 +384,16 @@ class Run:
     def read_place(self, place: int) -> list[RunItem]:
         """Return every judgement of the case at a place; none where there is none.
 
-        * ``place``: The number of the case in the data set, from 0.
+        Args:
+            place: The number of the case in the data set, from 0.
         """
         return list(self._read_items(f"r.place = {place:d}"))
 
     def read_case(self, case: str) -> list[RunItem]:
         """Return every judgement of this case. Raises ``UsageError``, naming the nearest id, if there is none.
 
-        * ``case``: The id of the case.
+        Args:
+            case: The id of the case.
         """
         place = self.store.find_place(case)
         if place is not None:

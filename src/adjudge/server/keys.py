@@ -58,7 +58,8 @@ class ApiKey:
     def is_valid(self, now: datetime) -> bool:
         """Return whether it is neither revoked nor expired.
 
-        * ``now``: The time at which it is used.
+        Args:
+            now: The time at which it is used.
         """
         at = format_time(now)
         return (self.revoked_at is None or at < self.revoked_at) and (self.expires_at is None or at < self.expires_at)
@@ -69,12 +70,14 @@ async def create_key(
 ) -> tuple[ApiKey, str]:
     """Store a new key and return it with its text, which is not kept anywhere and cannot be shown again.
 
-    The ledger records it as ``key.created``, without the text; ``by`` says there who did it.
+    The ledger records it as ``key.created``, without the text.
 
-    * ``ledger``: The ledger in whose database the key is kept.
-    * ``name``: What people call the program.
-    * ``permissions``: What it may do, as ``make_permissions`` makes it.
-    * ``expires_at``: When the key ends; ``None`` is never.
+    Args:
+        ledger: The ledger in whose database the key is kept.
+        name: What people call the program.
+        permissions: What it may do, as ``make_permissions`` makes it.
+        expires_at: When the key ends; ``None`` is never.
+        by: Who did it, for the ledger; ``None`` names nobody.
     """
     check_label("name", name)
     now = get_now()
@@ -100,12 +103,14 @@ async def rotate_key(
 ) -> tuple[ApiKey, str]:
     """Store a new key with the name and permissions of another, and revoke that one, at once or from a moment on.
 
-    The new key expires when the old one would have. The ledger records it as ``key.rotated``; ``by`` says there who
-    did it. Raises ``UsageError`` for a key that is unknown or not valid.
+    The new key expires when the old one would have. The ledger records it as ``key.rotated``. Raises ``UsageError`` for
+    a key that is unknown or not valid.
 
-    * ``ledger``: The ledger in whose database the key is kept.
-    * ``prefix``: The public part of the old key, of 12 characters.
-    * ``old_until``: When the old key ends; ``None`` is at once.
+    Args:
+        ledger: The ledger in whose database the key is kept.
+        prefix: The public part of the old key, of 12 characters.
+        old_until: When the old key ends; ``None`` is at once.
+        by: Who did it, for the ledger; ``None`` names nobody.
     """
     now = get_now()
 
@@ -127,10 +132,12 @@ async def rotate_key(
 async def revoke_key(ledger: Ledger, prefix: str, *, by: str | None = None) -> ApiKey:
     """Revoke a key from now on; raises ``UsageError`` for one that is unknown or revoked already.
 
-    The ledger records it as ``key.revoked``; ``by`` says there who did it.
+    The ledger records it as ``key.revoked``.
 
-    * ``ledger``: The ledger in whose database the key is kept.
-    * ``prefix``: The public part of the key, of 12 characters.
+    Args:
+        ledger: The ledger in whose database the key is kept.
+        prefix: The public part of the key, of 12 characters.
+        by: Who did it, for the ledger; ``None`` names nobody.
     """
     now = get_now()
 

@@ -28,7 +28,14 @@ ACCOUNT_SCOPES: tuple[PermissionScope, ...] = tuple(scope for scope in SCOPES if
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permissions:
-    """The permissions of a key or an account."""
+    """The permissions of a key or an account.
+
+    Args:
+        scopes: The scopes that it has, such as ``judge`` and ``approve``.
+        gates: The gates it is limited to; ``None`` is no limit.
+        approver: Under which of the ``approvers`` names it decides; ``None``: it cannot decide.
+        rater: Under which name it labels; ``None``: it cannot label.
+    """
 
     scopes: frozenset[PermissionScope]
     """The scopes that it has, such as ``judge`` and ``approve``."""
@@ -42,8 +49,9 @@ class Permissions:
     def may(self, scope: PermissionScope, gate: str | None = None) -> bool:
         """Return whether it covers a scope and, where a gate is named, that gate.
 
-        * ``scope``: What is to be done.
-        * ``gate``: The name of the gate that it is about.
+        Args:
+            scope: What is to be done.
+            gate: The name of the gate that it is about.
         """
         return scope in self.scopes and (gate is None or self.gates is None or gate in self.gates)
 
@@ -52,8 +60,9 @@ class Permissions:
 
         ``may`` asks about the scope alone where no gate is named, and would open what has none to everybody.
 
-        * ``scope``: What is to be done.
-        * ``gate``: The name of the gate that it is about.
+        Args:
+            scope: What is to be done.
+            gate: The name of the gate that it is about.
         """
         return self.may(scope, gate) and (gate is not None or self.gates is None)
 

@@ -99,7 +99,8 @@ class ScriptedModel:
     async def complete(self, request: Request, /) -> Reply:
         """Say the next line.
 
-        * ``request``: The request that a judge makes.
+        Args:
+            request: The request that a judge makes.
         """
         self.requests.append(request)
         line = next(self._lines, _END)
@@ -110,7 +111,8 @@ class ScriptedModel:
     def named(self, name: str) -> ScriptedModel:
         """Return the same script under another model's name; requests go to the same list.
 
-        * ``name``: The other name.
+        Args:
+            name: The other name.
         """
         return ScriptedModel(
             self._script, name=name, delay=self.delay, structured=self.structured, requests=self.requests
@@ -140,7 +142,8 @@ class FaultyModel:
     async def complete(self, request: Request, /) -> Reply:
         """Ask the model, and break its reply.
 
-        * ``request``: The request that a judge makes.
+        Args:
+            request: The request that a judge makes.
         """
         fault = next(self._faults, None)
         if fault == "hang":
@@ -161,13 +164,15 @@ def assert_passes(
 ) -> JudgeResult:
     """Judge some content and raise ``AssertionError`` unless it passed; undecided is not a pass. Returns the result.
 
-    The arguments are those of ``Judge.evaluate``. In a pytest suite the suite's judge is asked, and recorded or
-    replayed, unless ``judge`` names another; elsewhere ``judge``, or the model that ``ADJUDGE_JUDGE`` names. It works
-    with and without an event loop, and blocks a running one. If the judge needs the test's own loop, write ``await
-    judge(content, ..., throw_on_fail=True)``.
+    In a pytest suite the suite's judge is asked, and recorded or replayed, unless ``judge`` names another; elsewhere
+    ``judge``, or the model that ``ADJUDGE_JUDGE`` names. It works with and without an event loop, and blocks a running
+    one. If the judge needs the test's own loop, write ``await judge(content, ..., throw_on_fail=True)``.
 
-    * ``content``: What is judged: a text, a JSON value, messages.
-    * ``rubric``: What good means; ``None`` with ``criteria=``, or for the suite's rubric.
+    Args:
+        content: What is judged: a text, a JSON value, messages.
+        rubric: What good means; ``None`` with ``criteria=``, or for the suite's rubric.
+        judge: The judge to ask; by default the suite's, elsewhere the model that ``ADJUDGE_JUDGE`` names.
+        options: Further arguments of ``Judge.evaluate``; ``throw_on_fail`` has no effect.
     """
     from adjudge.judges.open import find_judge as find_configured
     from adjudge.judges.remedies import list_code_judges

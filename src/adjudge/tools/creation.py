@@ -30,11 +30,13 @@ async def forge(
     exceptions; every verdict is recorded. Raises ``UsageError`` for a judge that cannot be asked, and ``LedgerError``
     when the store fails.
 
-    * ``candidate``: The tool, with its tests and their records.
-    * ``judge``: Who reviews it.
-    * ``registry``: Where it becomes a tool.
-    * ``agent``: The agent that made it.
-    * ``session``: The session that may use it.
+    Args:
+        candidate: The tool, with its tests and their records.
+        judge: Who reviews it.
+        registry: Where it becomes a tool.
+        agent: The agent that made it.
+        session: The session that may use it.
+        allow_sandbox: Let the judge be asked about code of the candidate's own (``mode="sandbox"``).
     """
     if not isinstance(candidate, ToolCandidate) or not isinstance(registry, ToolRegistry):
         raise UsageError(

@@ -305,13 +305,15 @@ class ToolJudge(Protocol):
     async def review_creation(self, candidate: ToolCandidate) -> CreationVerdict:
         """Decide whether a candidate may become a tool.
 
-        * ``candidate``: The candidate: its source or steps, its schemas and its tests.
+        Args:
+            candidate: The candidate: its source or steps, its schemas and its tests.
         """
 
     async def review_promotion(self, tool: EmergentTool) -> PromotionVerdict:
         """Decide whether a tool may rise one tier.
 
-        * ``tool``: The tool, with its uses so far.
+        Args:
+            tool: The tool, with its uses so far.
         """
 
 

@@ -108,7 +108,11 @@ class ToolRecord:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 

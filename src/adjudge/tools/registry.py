@@ -162,10 +162,11 @@ class ToolRegistry:
         Raises ``UsageError`` if the verdict does not approve or is about another candidate. Raises ``ToolRefused`` if
         the session is full, can already use a tool of that name, or if a tool with the same digest was demoted.
 
-        * ``candidate``: The candidate: its source or steps, its schemas and its tests.
-        * ``verdict``: The verdict of the review.
-        * ``agent``: The name of the agent.
-        * ``session``: The name of the agent's session.
+        Args:
+            candidate: The candidate: its source or steps, its schemas and its tests.
+            verdict: The verdict of the review.
+            agent: The name of the agent.
+            session: The name of the agent's session.
         """
         _check_candidate(candidate)
         _check_verdict(verdict, candidate)
@@ -183,9 +184,10 @@ class ToolRegistry:
         Only the candidate is read; the package's own claims about uses and reviews are ignored. Raises like
         ``register``.
 
-        * ``source``: A candidate, a tool, or either as plain data.
-        * ``agent``: The name of the agent.
-        * ``session``: The name of the agent's session.
+        Args:
+            source: A candidate, a tool, or either as plain data.
+            agent: The name of the agent.
+            session: The name of the agent's session.
         """
         candidate = _read_package(source)
         _check_names(agent=agent, session=session)
@@ -195,9 +197,10 @@ class ToolRegistry:
     async def check_room(self, candidate: ToolCandidate, *, agent: str, session: str) -> None:
         """Raise ``ToolRefused`` if ``register`` would, so that you need not pay for a review first.
 
-        * ``candidate``: The candidate: its source or steps, its schemas and its tests.
-        * ``agent``: The name of the agent.
-        * ``session``: The name of the agent's session.
+        Args:
+            candidate: The candidate: its source or steps, its schemas and its tests.
+            agent: The name of the agent.
+            session: The name of the agent's session.
         """
         _check_candidate(candidate)
         _check_names(agent=agent, session=session)
@@ -209,10 +212,11 @@ class ToolRegistry:
     ) -> None:
         """Record in the ledger that a candidate was rejected.
 
-        * ``candidate``: The candidate: its source or steps, its schemas and its tests.
-        * ``verdict``: The verdict of the review.
-        * ``agent``: The name of the agent.
-        * ``session``: The name of the agent's session.
+        Args:
+            candidate: The candidate: its source or steps, its schemas and its tests.
+            verdict: The verdict of the review.
+            agent: The name of the agent.
+            session: The name of the agent's session.
         """
         _check_candidate(candidate)
         _check_verdict(verdict, candidate)
@@ -222,11 +226,13 @@ class ToolRegistry:
         await self._change_tools(lambda transaction: transaction.reject(candidate, verdict, agent, session))
 
     async def end_session(self, session: str, *, agent: str | None = None) -> int:
-        """Remove the tools of a session (of ``agent`` alone, if given) and return how many there were.
+        """Remove the tools of a session and return how many there were.
 
         The session's name must match exactly. Promoted tools stay, and so do the records of demoted ones.
 
-        * ``session``: The name of the agent's session.
+        Args:
+            session: The name of the agent's session.
+            agent: Remove the tools of this agent alone; ``None`` is every agent.
         """
         _check_names(session=session)
         if agent is not None:
@@ -236,9 +242,10 @@ class ToolRegistry:
     async def remove(self, id: str, reason: str = "", *, by: str | None = None) -> None:  # noqa: A002 - as everywhere
         """Remove a tool of any tier. Raises ``ToolRefused`` for an unknown id.
 
-        * ``id``: The id of the tool.
-        * ``reason``: Why, in a sentence.
-        * ``by``: The person who does it.
+        Args:
+            id: The id of the tool.
+            reason: Why, in a sentence.
+            by: The person who does it.
         """
         _check_texts(reason=reason)
         _check_people(by=by)
@@ -249,7 +256,8 @@ class ToolRegistry:
     async def get(self, id: str) -> ToolRecord:  # noqa: A002 - as everywhere
         """Return a tool by its id. Raises ``ToolRefused`` (``unknown``) if there is none.
 
-        * ``id``: The id of the tool.
+        Args:
+            id: The id of the tool.
         """
         return await self._read_tools(lambda transaction: transaction.find(id))
 
@@ -263,10 +271,11 @@ class ToolRegistry:
     ) -> tuple[ToolRecord, ...]:
         """Return the tools that match all conditions, of any status, in the order in which they were registered.
 
-        * ``tier``: Only tools of this tier.
-        * ``session``: Only tools of this session.
-        * ``agent``: Only tools of this agent.
-        * ``status``: Only tools of this status.
+        Args:
+            tier: Only tools of this tier.
+            session: Only tools of this session.
+            agent: Only tools of this agent.
+            status: Only tools of this status.
         """
         for parameter, value, choices in (("tier", tier, TIERS), ("status", status, STATUSES)):
             if value is not None:
@@ -278,8 +287,9 @@ class ToolRegistry:
     async def usable(self, *, agent: str, session: str) -> tuple[ToolRecord, ...]:
         """Return the tools that may run there: those of the session, those of the agent, and shared ones.
 
-        * ``agent``: The name of the agent.
-        * ``session``: The name of the agent's session.
+        Args:
+            agent: The name of the agent.
+            session: The name of the agent's session.
         """
         _check_names(agent=agent, session=session)
         filters = (
@@ -305,12 +315,14 @@ class ToolRegistry:
     ) -> ToolRecord:
         """Return the tool if it may run there; raise ``ToolRefused`` if not.
 
-        ``candidate`` is the one you are about to run; it is refused unless it is the reviewed one. Raises
-        ``LedgerError`` if the ledger does not confirm the tool's state in the tables.
+        Raises ``LedgerError`` if the ledger does not confirm the tool's state in the tables.
 
-        * ``id``: The id of the tool.
-        * ``agent``: The name of the agent.
-        * ``session``: The name of the agent's session.
+        Args:
+            id: The id of the tool.
+            agent: The name of the agent.
+            session: The name of the agent's session.
+            candidate: The candidate that you are about to run; it is refused unless it is the reviewed one. ``None``
+                compares nothing.
         """
         _check_names(agent=agent, session=session)
         record = await self.get(id)
@@ -326,8 +338,9 @@ class ToolRegistry:
         The tool is found by its name among those that the call's ``agent`` can use in its ``run_id`` as the session,
         and its arguments have to fit its input schema.
 
-        * ``call``: The call of a tool.
-        * ``arguments``: The arguments of the call, read.
+        Args:
+            call: The call of a tool.
+            arguments: The arguments of the call, read.
         """
         try:
             record = await self._find_called(call)
@@ -341,8 +354,9 @@ class ToolRegistry:
     async def screen_result(self, call: ToolCall, result: Any, /) -> Screened:
         """Return whether the output of a called tool fits its schema; no judge is asked.
 
-        * ``call``: The call of a tool.
-        * ``result``: What the tool returned.
+        Args:
+            call: The call of a tool.
+            result: What the tool returned.
         """
         try:
             record = await self._find_called(call)
@@ -355,16 +369,18 @@ class ToolRegistry:
     async def use(self, id: str, run: RunTool, arguments: object, *, agent: str, session: str) -> ToolUse:  # noqa: A002 - as everywhere
         """Run a tool with your ``run(candidate, arguments)``, check its output, and count the use.
 
-        ``run`` gets the reviewed candidate, so you cannot run another version by mistake; a synchronous ``run`` runs in
-        a thread. The result is true exactly when the use succeeded. An exception of the tool is in ``error``. An output
-        that does not fit the schema is dropped, with the reasons in ``verdict``. Raises ``ToolRefused`` before anything
-        runs, if ``check`` refuses the tool or the arguments do not fit the input schema; and afterwards, if the tool
-        was changed or demoted meanwhile.
+        The result is true exactly when the use succeeded. An exception of the tool is in ``error``. An output that does
+        not fit the schema is dropped, with the reasons in ``verdict``. Raises ``ToolRefused`` before anything runs, if
+        ``check`` refuses the tool or the arguments do not fit the input schema; and afterwards, if the tool was changed
+        or demoted meanwhile.
 
-        * ``id``: The id of the tool.
-        * ``arguments``: The arguments of the tool.
-        * ``agent``: The name of the agent.
-        * ``session``: The name of the agent's session.
+        Args:
+            id: The id of the tool.
+            run: Your function, sync or async, that is given the reviewed candidate and the arguments, so you cannot run
+                another version by mistake. A synchronous one runs in a thread.
+            arguments: The arguments of the tool.
+            agent: The name of the agent.
+            session: The name of the agent's session.
         """
         record = await self.check(id, agent=agent, session=session)
         candidate = record.tool.candidate
@@ -389,12 +405,16 @@ class ToolRegistry:
     ) -> ToolRecord:
         """Count a use that you ran and checked yourself; ``use`` does all three.
 
-        An ``output`` that does not fit the tool's schema counts as a failure. Raises ``ToolRefused`` if the tool may
-        not run, and if ``candidate`` is given and differs from the tool's current one.
+        Raises ``ToolRefused`` if the tool may not run, and if ``candidate`` is given and differs from the tool's
+        current one.
 
-        * ``id``: The id of the tool.
-        * ``success``: True if the output was right.
-        * ``duration_ms``: The duration in milliseconds.
+        Args:
+            id: The id of the tool.
+            success: True if the output was right.
+            duration_ms: The duration in milliseconds.
+            output: What the tool returned, if it is to be checked; one that does not fit the tool's schema counts as a
+                failure.
+            candidate: The candidate that was run; ``None`` compares nothing.
         """
         check_flag("success", success)
         if isinstance(duration_ms, bool) or not 0 <= duration_ms < float("inf"):
@@ -423,10 +443,14 @@ class ToolRegistry:
         cool-down after a refusal, has the tier already, or is being reviewed at this moment; the result then says so,
         and you can call this after every use. Raises ``ToolRefused`` if waiting cannot help: the tool is unknown,
         unreviewed or demoted, the tier is not the next one, a cap is full, the name is taken, or ``to="shared"`` comes
-        without ``approved_by``. ``approved_by`` is a name that your program has checked.
+        without ``approved_by``.
 
-        * ``id``: The id of the tool.
-        * ``judge``: The panel of reviewers.
+        Args:
+            id: The id of the tool.
+            judge: The panel of reviewers.
+            to: The tier that it is promoted to: the one after its own.
+            approved_by: The name, which your program has checked, of the person who approves; needed for
+                ``to="shared"``.
         """
         check_choice("to", to, TIERS)
         if approved_by is not None:
@@ -443,9 +467,10 @@ class ToolRegistry:
 
         This works even if a cap is full or a review is under way. A new tool with the same digest is refused.
 
-        * ``id``: The id of the tool.
-        * ``reason``: Why, in a sentence.
-        * ``by``: The person who does it.
+        Args:
+            id: The id of the tool.
+            reason: Why, in a sentence.
+            by: The person who does it.
         """
         _check_texts(reason=reason)
         _check_names(by=by)
@@ -455,10 +480,10 @@ class ToolRegistry:
     async def update(self, id: str, candidate: ToolCandidate, *, session: str | None = None) -> ToolRecord:  # noqa: A002 - as everywhere
         """Replace a tool's candidate. If it differs, the tool loses its tier, its statistics and its review.
 
-        ``session`` is the session that the tool belongs to from now on; by default the one that made it.
-
-        * ``id``: The id of the tool.
-        * ``candidate``: The candidate: its source or steps, its schemas and its tests.
+        Args:
+            id: The id of the tool.
+            candidate: The candidate: its source or steps, its schemas and its tests.
+            session: The session that the tool belongs to from now on; by default the one that made it.
         """
         _check_candidate(candidate)
         _check_name(candidate)
@@ -476,12 +501,13 @@ class ToolRegistry:
     ) -> ForgeResult:
         """Have a loaded, changed or demoted tool reviewed. If it is approved, it runs in its session.
 
-        To reinstate a demoted tool, ``by`` must name the person who does it. Raises ``ToolRefused`` for an unknown
-        tool.
+        Raises ``ToolRefused`` for an unknown tool.
 
-        * ``id``: The id of the tool.
-        * ``judge``: The panel of reviewers.
-        * ``session``: The session that the tool belongs to from now on; by default its own.
+        Args:
+            id: The id of the tool.
+            judge: The panel of reviewers.
+            by: The name of the person who reinstates a demoted tool; not needed for another.
+            session: The session that the tool belongs to from now on; by default its own.
         """
         _check_people(by=by)
         if session is not None:

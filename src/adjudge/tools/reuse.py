@@ -39,6 +39,12 @@ class ToolHistory:
 
     The size of an output is the size of its JSON in bytes. Its shape is the names and JSON types of its members at
     every depth; lengths of lists and the values themselves are not part of it.
+
+    Args:
+        count: The number of outputs.
+        smallest: The smallest size so far, in bytes; 0 before the first output.
+        largest: The largest size so far, in bytes.
+        shapes: Digests of the shapes seen, sorted; the first 65, since more than 64 say no more.
     """
 
     schema: ClassVar[str] = "adjudge/tool-history/1"
@@ -68,7 +74,8 @@ class ToolHistory:
     def add(self, output: object) -> ToolHistory:
         """Return the history with one more output; raises ``UsageError`` for one that is not JSON.
 
-        * ``output``: The output, as a JSON value.
+        Args:
+            output: The output, as a JSON value.
         """
         _check_json(output)
         size, shape = measure(output)
@@ -86,7 +93,8 @@ class ToolHistory:
         far is unusual. A new shape is unusual, unless the tool often brings new shapes: more than one in five outputs,
         or more than 64 in all. Raises ``UsageError`` for an output that is not JSON.
 
-        * ``output``: The output, as a JSON value.
+        Args:
+            output: The output, as a JSON value.
         """
         _check_json(output)
         return _lies_outside(self, output)
@@ -97,7 +105,11 @@ class ToolHistory:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 
@@ -187,13 +199,17 @@ def validate_reuse(
 
     The schema is draft 2020-12, or the draft that its ``$schema`` names. A keyword of another draft is an error,
     ``format`` is checked in every draft, and references must stay inside the schema. An invalid schema makes every
-    output invalid, with one error that begins with ``schema:``. ``strict_properties`` requires every declared property.
-    With the tool's ``history``, ``anomaly`` says whether the output is unusual (see ``ToolHistory``), valid or not.
+    output invalid, with one error that begins with ``schema:``.
 
-    Compiled schemas are kept under their bytes, so a schema that is changed in place is compiled again. ``tool_id`` has
-    no effect; it documents the call.
+    Compiled schemas are kept under their bytes, so a schema that is changed in place is compiled again.
 
-    * ``output``: What the tool returned: a JSON value, or its text.
+    Args:
+        tool_id: The id of the tool. It has no effect; it documents the call.
+        output: What the tool returned: a JSON value, or its text.
+        schema: The JSON Schema that the output has to fit: a mapping, true or false.
+        history: The tool's history, with which ``anomaly`` says whether the output is unusual (see ``ToolHistory``),
+            valid or not. ``None`` looks for nothing unusual.
+        strict_properties: Require every declared property.
     """
     del tool_id
     try:

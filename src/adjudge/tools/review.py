@@ -152,7 +152,8 @@ class EmergentJudge:
         ``approved`` is not false. A reply that cannot be read rejects, with confidence and all dimensions 0. Raises
         ``UsageError`` for a judge that cannot be asked, and for anything but a ``ToolCandidate``.
 
-        * ``candidate``: The candidate: its source or steps, its schemas and its tests.
+        Args:
+            candidate: The candidate: its source or steps, its schemas and its tests.
         """
         if not isinstance(candidate, ToolCandidate):
             raise UsageError(
@@ -182,11 +183,12 @@ class EmergentJudge:
     ) -> ReuseVerdict:
         """Check whether an output of a tool fits its schema; the same as ``adjudge.tools.validate_reuse``.
 
-        * ``tool_id``: The id of the tool.
-        * ``output``: What the tool returned.
-        * ``schema``: The JSON Schema of its output.
-        * ``history``: Its outputs so far, to say whether this one is unusual; ``None`` compares with none.
-        * ``strict_properties``: Refuse members that the schema does not name.
+        Args:
+            tool_id: The id of the tool.
+            output: What the tool returned.
+            schema: The JSON Schema of its output.
+            history: Its outputs so far, to say whether this one is unusual; ``None`` compares with none.
+            strict_properties: Refuse members that the schema does not name.
         """
         return validate_reuse(tool_id, output, schema, history=history, strict_properties=strict_properties)
 
@@ -197,7 +199,8 @@ class EmergentJudge:
         asking: a tool that was never used, one whose current digest has no creation verdict, and one whose latest
         verdict does not approve. Raises ``UsageError`` for a judge that cannot be asked.
 
-        * ``tool``: The tool, with its uses so far.
+        Args:
+            tool: The tool, with its uses so far.
         """
         if not isinstance(tool, EmergentTool):
             raise UsageError(f"a promotion is reviewed of an EmergentTool, got {type(tool).__name__}", argument="tool")

@@ -56,7 +56,15 @@ MISSING: Final = Missing.MISSING
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolTest:
-    """One recorded run of a candidate: its input, its output, and the output that its author expected."""
+    """One recorded run of a candidate: its input, its output, and the output that its author expected.
+
+    Args:
+        input: The arguments it was called with.
+        output: The output that it returned.
+        success: True if the run ended without an error.
+        expected: The expected output; ``MISSING`` if none is known, and then nothing is compared.
+        error: The error that it raised; ``None`` if nothing.
+    """
 
     _layout: ClassVar[Layout] = Layout(last=("expected",), omitted=("expected",), strict=True)
 
@@ -82,7 +90,11 @@ class ToolTest:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 
@@ -92,6 +104,17 @@ class ToolCandidate:
 
     Raises ``UsageError`` for an invalid name, and for a schema of the wrong type. Everything else that is wrong with a
     candidate (no source, no tests, outputs that do not fit) is left to the review, so that it can be recorded.
+
+    Args:
+        name: Its name, which is not empty.
+        description: The work that it does, for the reviewer and for agents.
+        input_schema: JSON Schema of the arguments: a dictionary, or true or false.
+        output_schema: JSON Schema of what comes out; ``None`` where none is declared.
+        source: Its code; empty in the mode ``compose``.
+        mode: ``compose`` combines existing tools by ``steps``; ``sandbox`` is code of its own, in ``source``.
+        allowlist: The functions and hosts the tool asks to use.
+        tests: The recorded runs that show that it works.
+        steps: For ``compose``: the steps, as JSON.
     """
 
     writes_plain: ClassVar[bool] = True
@@ -143,13 +166,26 @@ class ToolCandidate:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUsage:
-    """Statistics of how a tool was used. It is a value: ``add`` returns a new one."""
+    """Statistics of how a tool was used. It is a value: ``add`` returns a new one.
+
+    Args:
+        uses: The number of times that it was used.
+        successes: Uses that did not raise and whose output fits the schema.
+        failures: All other uses.
+        mean_ms: Mean duration of a use in milliseconds.
+        last_used_at: Aware UTC.
+        history: Sizes and shapes of the outputs so far.
+    """
 
     schema: ClassVar[str] = "adjudge/tool-usage/1"
     _layout: ClassVar[Layout] = Layout(
@@ -195,9 +231,11 @@ class ToolUsage:
     ) -> ToolUsage:
         """Return the usage with one more use. ``output``, where given, joins the history: give it when it was valid.
 
-        * ``success``: True if the output was right.
-        * ``duration_ms``: The duration in milliseconds.
-        * ``at``: The time of the use; by default now.
+        Args:
+            success: True if the output was right.
+            duration_ms: The duration in milliseconds.
+            at: The time of the use; by default now.
+            output: What the tool returned, which joins the history: give it when it was valid. Left out, nothing joins.
         """
         return ToolUsage(
             uses=self.uses + 1,
@@ -214,13 +252,27 @@ class ToolUsage:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmergentTool:
-    """A tool that was approved: the candidate, its tier, its usage, and every verdict on it."""
+    """A tool that was approved: the candidate, its tier, its usage, and every verdict on it.
+
+    Args:
+        id: The id by which a registry knows it.
+        candidate: The candidate that was approved.
+        tier: The tier in which it may be used: in its ``session``, by its ``agent``, or ``shared`` by all.
+        agent: The agent whose tool it is.
+        session: The session in which it was made; matched exactly, never by parts.
+        usage: ``None`` where nothing is known of its use.
+        verdicts: Oldest first.
+    """
 
     writes_plain: ClassVar[bool] = True
     schema: ClassVar[str] = "adjudge/emergent-tool/1"
@@ -275,7 +327,11 @@ class EmergentTool:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 

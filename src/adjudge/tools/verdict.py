@@ -23,7 +23,21 @@ _LAYOUT = Layout(readers={"chain_result": JudgeChainResult.from_dict}, strict=Tr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreationVerdict:
-    """The verdict on a candidate: whether it may become a tool, and its score on four dimensions, each in 0 to 1."""
+    """The verdict on a candidate: whether it may become a tool, and its score on four dimensions, each in 0 to 1.
+
+    Args:
+        approved: True if the candidate may become a tool.
+        confidence: The reviewer's confidence, in 0 to 1; 0 if the candidate was rejected without a readable review.
+        safety: The score for doing no harm; 1 is safe.
+        correctness: The score for doing what it claims.
+        determinism: The score for giving the same output for the same input.
+        bounded: The score for ending, within limits of time and memory.
+        reasoning: The reviewer's words, or why the reply could not be read, or which check failed; it may quote the
+            tool.
+        tool_digest: The digest of what was reviewed: SHA-256 of source, steps, schemas and allowlist. The verdict is on
+            nothing else.
+        chain_result: The result of every judge; ``None`` when nobody was asked.
+    """
 
     schema: ClassVar[str] = "adjudge/creation-verdict/1"
     _layout: ClassVar[Layout] = _LAYOUT
@@ -66,7 +80,11 @@ class CreationVerdict:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 
@@ -86,7 +104,14 @@ def reject_creation(reasoning: str, digest: str) -> CreationVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewVerdict:
-    """The verdict of one of the two reviewers of a promotion."""
+    """The verdict of one of the two reviewers of a promotion.
+
+    Args:
+        approved: True if the reviewer approves.
+        confidence: The confidence that the reviewer stated, in 0 to 1; 0 when nothing could be read.
+        reasoning: The reviewer's words.
+        chain_result: The result of every judge; ``None`` when nobody was asked.
+    """
 
     schema: ClassVar[str] = "adjudge/review-verdict/1"
     _layout: ClassVar[Layout] = _LAYOUT
@@ -115,13 +140,25 @@ class ReviewVerdict:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotionVerdict:
-    """The verdict on a promotion by one tier; both reviewers have to approve."""
+    """The verdict on a promotion by one tier; both reviewers have to approve.
+
+    Args:
+        approved: True if both reviewers approve.
+        confidence: The lower of the two.
+        safety: The verdict of the reviewer of safety.
+        correctness: The verdict of the reviewer of correctness.
+        tool_digest: The digest of what was reviewed: SHA-256 of source, steps, schemas and allowlist.
+    """
 
     schema: ClassVar[str] = "adjudge/promotion-verdict/1"
     _layout: ClassVar[Layout] = Layout(strict=True)
@@ -163,7 +200,11 @@ class PromotionVerdict:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 
@@ -197,7 +238,11 @@ class ReuseVerdict:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` for anything else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         return read_record(cls, data)
 
 

@@ -126,17 +126,19 @@ def make_agreement(
 ) -> Agreement:
     """Compare a judge's labels with the true ones, item by item. ``None`` is undecided, a category of its own.
 
-    ``groups`` names what items come from, where several come from one (answers to one question): without it intervals
-    of such items are much too narrow. ``positive`` is the category of good items. ``categories`` gives the order for
-    weighted kappa and adds categories that no item has; texts have weighted kappas only where it is given. The same
-    ``seed`` gives the same limits.
-
     Raises ``UsageError`` for what ``make_confusion`` refuses, and for fewer than two groups.
     Source of the clustered share: Korn and Graubard 1998; of the bootstrap: Davison and Hinkley 1997, section 3.8.
 
-    * ``judged``: What the judge says of each item.
-    * ``truth``: What people say of each item, in the same order.
-    * ``resamples``: How many times the bootstrap draws.
+    Args:
+        judged: What the judge says of each item.
+        truth: What people say of each item, in the same order.
+        groups: What each item comes from, where several come from one (answers to one question): without it intervals
+            of such items are much too narrow. ``None``: each item is for itself.
+        positive: The category of good items.
+        categories: The order for weighted kappa, which may add categories that no item has; texts have weighted kappas
+            only where it is given.
+        seed: What the random draws begin with; the same seed gives the same limits.
+        resamples: How many times the bootstrap draws.
     """
     check_extra()
     check_resampling(seed, resamples)

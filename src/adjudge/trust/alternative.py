@@ -109,18 +109,23 @@ def make_alternative_test(
     q: float = 0.05,
     least_items: int = LEAST_ITEMS,
 ) -> AlternativeTest:
-    """Test whether a judge may replace annotators. ``ratings`` has, for each item, annotators and their labels.
+    """Test whether a judge may replace annotators.
 
-    ``epsilon`` is the handicap for what a judge saves: the source uses 0.2 for trained experts, 0.15 for skilled
-    annotators and 0.1 for crowd workers. ``neg_rmse`` is for numbers. A judge that is undecided (``None``) is closer to
-    nobody; leaving its hard items out would let it choose what it is tested on.
+    A judge that is undecided (``None``) is closer to nobody; leaving its hard items out would let it choose what it is
+    tested on.
 
     Raises ``UsageError`` for lists of different length, labels that are no numbers under ``neg_rmse``, and where no
     annotator has ``least_items`` items that somebody else rated too.
 
-    * ``judged``: What the judge says of each item.
-    * ``closeness``: ``"accuracy"``, the share of equal labels, or ``"neg_rmse"``, for numbers.
-    * ``q``: The share of false discoveries that is accepted among the annotators, between 0 and 1.
+    Args:
+        judged: What the judge says of each item.
+        ratings: For each item, the annotators and their labels.
+        epsilon: The handicap for what a judge saves, from 0 to 1: the source uses 0.2 for trained experts, 0.15 for
+            skilled annotators and 0.1 for crowd workers.
+        closeness: ``"accuracy"``, the share of equal labels, or ``"neg_rmse"``, for numbers.
+        q: The share of false discoveries that is accepted among the annotators, between 0 and 1.
+        least_items: How many items an annotator needs that somebody else rated too, from 2 on; one with fewer is left
+            out.
     """
     check_extra()
     check_choice("closeness", closeness, get_args(Closeness))

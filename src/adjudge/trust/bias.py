@@ -105,15 +105,17 @@ def make_bias(
 ) -> Bias:
     """Compare what a judge and people say of items by properties such as position, length, format and language.
 
-    ``judged`` and ``truth`` are scores, or verdicts as 1 and 0, one for each item. A property has one value for each
-    item: numbers, which are divided into quarters, or texts, true and false. ``groups`` (one name for each item) makes
-    intervals and tests follow the groups.
+    A property has one value for each item: numbers, which are divided into quarters, or texts, true and false.
 
     A property that is the same for every item is refused, with the reason. A kind of fewer than 10 items, or of fewer
     than 5 groups, is shown and not tested. Where everything is in 0 to 1, limits are cut to -1 and 1. Raises
     ``UsageError`` for lists of different length, fewer than 30 items, and where no property remains.
 
-    * ``properties``: The values of each property, by its name.
+    Args:
+        judged: What the judge says of each item: scores, or verdicts as 1 and 0.
+        truth: What people say of each item, in the same order and form.
+        properties: The values of each property, by its name.
+        groups: The group of each item, which intervals and tests then follow. ``None``: each item is for itself.
 
     Limits that no difference of shares can have are an aberration of simple intervals: R. G. Newcombe, "Interval
     estimation for the difference between independent proportions: comparison of eleven methods", Statistics in Medicine

@@ -96,15 +96,20 @@ def make_ceiling(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Ceiling:
-    """Measure how well raters agree: pairs, the means over pairs, Fleiss' kappa and Krippendorff's alpha on ``scale``.
+    """Measure how well raters agree: pairs, the means over pairs, Fleiss' kappa and Krippendorff's alpha.
 
-    Intervals come from a bootstrap of items, or of ``groups`` (one for each item). A coefficient that the data do not
-    define has no value and a note. Raises ``UsageError`` where no two raters have ``least_items`` items in common.
+    Intervals come from a bootstrap of items, or of groups. A coefficient that the data do not define has no value and a
+    note. Raises ``UsageError`` where no two raters have ``least_items`` items in common.
 
-    * ``ratings``: For each item, the raters and what each said.
-    * ``categories``: The order of texts on the ``ordinal`` scale.
-    * ``seed``: What the random draws begin with; the same seed gives the same limits.
-    * ``resamples``: How many times the bootstrap draws.
+    Args:
+        ratings: For each item, the raters and what each said.
+        scale: What differences between ratings mean, for Krippendorff's alpha: ``nominal``, ``ordinal``, ``interval``
+            or ``ratio``.
+        categories: The order of texts on the ``ordinal`` scale.
+        groups: The group of each item; whole groups are then drawn. ``None``: each item is for itself.
+        least_items: How many items two raters need in common, from 1 on; a pair with fewer is left out.
+        seed: What the random draws begin with; the same seed gives the same limits.
+        resamples: How many times the bootstrap draws.
     """
     check_extra()
     check_resampling(seed, resamples)

@@ -42,11 +42,13 @@ Weights = Literal["linear", "quadratic"]
 def compute_cohen_kappa(confusion: Confusion, *, weights: Weights | None = None) -> float:
     """Cohen's kappa, from -1 to 1; 0 is what chance brings.
 
-    With ``weights`` a disagreement counts by how many places apart the two categories are (``linear``) or by the square
-    of it (``quadratic``); undecided has no place in the order, so those items are left out. Raises ``UsageError`` where
-    both sides use one and the same category alone, and for a text order that nobody gave meaning to.
+    With ``weights``, undecided items are left out, because undecided has no place in the order. Raises ``UsageError``
+    where both sides use one and the same category alone, and for a text order that nobody gave meaning to.
 
-    * ``confusion``: The counts, as ``make_confusion`` makes them.
+    Args:
+        confusion: The counts, as ``make_confusion`` makes them.
+        weights: How a disagreement counts: by how many places apart the two categories are (``linear``) or by the
+            square of it (``quadratic``). ``None`` counts all alike.
     """
     check_extra()
     if weights is not None:
@@ -283,11 +285,13 @@ def compute_krippendorff_alpha(
 ) -> float:
     """Krippendorff's alpha, at most 1; 0 is what chance brings. Items with one rating are left out.
 
-    ``categories`` gives the order of texts on the ``ordinal`` scale; numbers have their own. Raises ``UsageError``
-    where no item has two ratings, where all ratings are one value, and for values that the scale does not have.
+    Raises ``UsageError`` where no item has two ratings, where all ratings are one value, and for values that the scale
+    does not have.
 
-    * ``ratings``: For each item, the raters and what each said.
-    * ``scale``: What differences between ratings mean: ``nominal``, ``ordinal``, ``interval`` or ``ratio``.
+    Args:
+        ratings: For each item, the raters and what each said.
+        scale: What differences between ratings mean: ``nominal``, ``ordinal``, ``interval`` or ``ratio``.
+        categories: The order of texts on the ``ordinal`` scale; numbers have their own.
     """
     check_extra()
     import numpy as np

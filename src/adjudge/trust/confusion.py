@@ -70,8 +70,9 @@ class Confusion:
 
         The category stays in the table while the other side uses it.
 
-        * ``category``: The category.
-        * ``side``: Where an item has it: in the ``truth``, with the ``judge``, or in ``both``, which is either.
+        Args:
+            category: The category.
+            side: Where an item has it: in the ``truth``, with the ``judge``, or in ``both``, which is either.
         """
         at = find_place(self.categories, category)
 
@@ -100,12 +101,14 @@ def make_confusion(
 ) -> Confusion:
     """Count how often each label of the judge meets each true label, item by item, in memory for one chunk.
 
-    ``categories`` fixes their order, and may name some that no item has; ``None`` (undecided) is added where it occurs.
     Raises ``UsageError`` for no items, lists of different length, a label outside ``categories``, NaN, more than 200
     categories, and true or false beside numbers, because ``True`` equals 1 in Python.
 
-    * ``judged``: What the judge says of each item.
-    * ``truth``: What people say of each item, in the same order.
+    Args:
+        judged: What the judge says of each item.
+        truth: What people say of each item, in the same order.
+        categories: The categories in their order, which may have some that no item has; by default those that occur.
+            ``None`` (undecided) is added where it occurs.
     """
     return make_confusion_of_pairs(count_pairs(judged, truth), categories)
 
@@ -241,7 +244,9 @@ def compute_sensitivity(confusion: Confusion, *, positive: Category = True) -> f
 
     Undecided counts against the judge. Raises ``UsageError`` without a good item.
 
-    * ``confusion``: The counts, as ``make_confusion`` makes them.
+    Args:
+        confusion: The counts, as ``make_confusion`` makes them.
+        positive: The category of good items.
     """
     passed, of = count_sensitivity(confusion, positive)
     return _divide(passed, of, "sensitivity", f"no item is truly {show(positive)}")
@@ -252,7 +257,9 @@ def compute_specificity(confusion: Confusion, *, positive: Category = True) -> f
 
     Undecided counts against the judge. Raises ``UsageError`` without a bad item.
 
-    * ``confusion``: The counts, as ``make_confusion`` makes them.
+    Args:
+        confusion: The counts, as ``make_confusion`` makes them.
+        positive: The category of good items.
     """
     caught, of = count_specificity(confusion, positive)
     return _divide(caught, of, "specificity", f"no item is truly anything but {show(positive)}")

@@ -137,15 +137,19 @@ def make_corrected_rate(
 ) -> CorrectedRate | Refusal:
     """Return the corrected rate, or a refusal that says what would help.
 
-    ``heaps`` are the cases of the run with the labels in them. ``sampled`` says that the labelled cases were drawn at
-    random from the run; ``recorded`` is false where no record shows it, so that the first assumption names it as what
-    somebody said. Without ``sampled`` no rate is given, nor where the judge's verdicts contradict it
-    (``compute_sample_p_value`` below 0.01). Where every case is labelled, nothing was drawn and the rate is counted.
-    ``groups`` has the labels of the run group by group; leave it out where each is for itself. ``method`` is as for
-    ``make_internal_rate``. Needs ``adjudge[trust]``; raises ``UsageError`` for counts that cannot be.
+    Without ``sampled`` no rate is given, nor where the judge's verdicts contradict it (``compute_sample_p_value`` below
+    0.01). Where every case is labelled, nothing was drawn and the rate is counted. Needs ``adjudge[trust]``; raises
+    ``UsageError`` for counts that cannot be.
 
-    * ``target``: What the rate is of: ``"run"``, these cases, or ``"system"``, everything that the system produces.
-    * ``level``: The confidence of the interval, between 0 and 1.
+    Args:
+        heaps: The cases of the run by verdict and stratum, with the labels in them.
+        sampled: Whether the labelled cases were drawn at random from the run.
+        recorded: False where no record shows that the labelled cases were drawn at random, so that the first assumption
+            names it as what somebody said.
+        groups: The labels of the run group by group; ``None`` where each case is for itself.
+        target: What the rate is of: ``"run"``, these cases, or ``"system"``, everything that the system produces.
+        level: The confidence of the interval, between 0 and 1.
+        method: How the limits of each share are computed, as for ``make_internal_rate``.
     """
     check_heaps(heaps, groups)
     _check_words(target, level)
@@ -194,15 +198,18 @@ def make_internal_rate(
     """The corrected rate from labels that are a random sample of the run: double sampling with MOVER limits.
 
     Heaps may have strata, from which labels were drawn with other probabilities: sizes are the weights. A stratum of
-    several in which some heap has fewer than 5 labels is taken as one heap. There is no refusal for a bad judge.
-    ``recorded`` is as for ``make_corrected_rate``. ``method`` chooses the limits of each share. By default they are
-    Wilson's, joined with the exact ones where fewer than 8 of the labelled answers are good, or bad. A rate of the run
-    leaves out what its labels exclude.
+    several in which some heap has fewer than 5 labels is taken as one heap. There is no refusal for a bad judge. A rate
+    of the run leaves out what its labels exclude.
 
-    * ``heaps``: The cases by verdict and stratum, with the labels in them.
-    * ``groups``: The labels group by group; ``None`` where each case is for itself.
-    * ``target``: What the rate is of: ``"run"``, these cases, or ``"system"``, everything that the system produces.
-    * ``level``: The confidence of the interval, between 0 and 1.
+    Args:
+        heaps: The cases by verdict and stratum, with the labels in them.
+        recorded: False where no record shows that the labelled cases were drawn at random, so that the first assumption
+            names it as what somebody said.
+        groups: The labels group by group; ``None`` where each case is for itself.
+        target: What the rate is of: ``"run"``, these cases, or ``"system"``, everything that the system produces.
+        level: The confidence of the interval, between 0 and 1.
+        method: How the limits of each share are computed. By default they are Wilson's, joined with the exact ones
+            where fewer than 8 of the labelled answers are good, or bad.
     """
     check_heaps(heaps, groups)
     _check_words(target, level)
@@ -259,13 +266,15 @@ def find_worth(
     level: float = LEVEL,
     method: IntervalMethod | None = None,
 ) -> int:
-    """Find how many labels people alone need for an interval of this width around this rate: at most ``cases``.
+    """Find how many labels people alone need for an interval of this width around this rate, at most one for each case.
 
-    * ``value``: The rate, from 0 to 1.
-    * ``width``: The width of the interval, as a share.
-    * ``target``: What the rate is of: ``"run"``, these cases, or ``"system"``, everything that the system produces.
-    * ``level``: The confidence of the interval, between 0 and 1.
-    * ``method``: How the limits of each share are computed.
+    Args:
+        value: The rate, from 0 to 1.
+        width: The width of the interval, as a share.
+        cases: How many cases there are, and so the most labels.
+        target: What the rate is of: ``"run"``, these cases, or ``"system"``, everything that the system produces.
+        level: The confidence of the interval, between 0 and 1.
+        method: How the limits of each share are computed.
     """
     check_extra()
     import numpy as np

@@ -109,14 +109,16 @@ def make_correlation(
     """Correlate a judge's scores with the true ones. Items with ``None`` on a side are left out and counted.
 
     Without ``groups`` the intervals are Fisher's for Pearson (1921), Bonett and Wright's for Spearman (2000) and
-    Fieller, Hartley and Pearson's for Kendall (1957), which assume independent items. With ``groups`` (one for each
-    item) whole groups are drawn again, and the coefficients of the groups are averaged as well, with a t interval.
-    Raises ``UsageError`` for fewer than two items, lists of different length, and one distinct value on a side.
+    Fieller, Hartley and Pearson's for Kendall (1957), which assume independent items. With ``groups`` whole groups are
+    drawn again, and the coefficients of the groups are averaged as well, with a t interval. Raises ``UsageError`` for
+    fewer than two items, lists of different length, and one distinct value on a side.
 
-    * ``judged``: What the judge says of each item.
-    * ``truth``: What people say of each item, in the same order.
-    * ``seed``: What the random draws begin with; the same seed gives the same limits.
-    * ``resamples``: How many times the bootstrap draws.
+    Args:
+        judged: What the judge says of each item.
+        truth: What people say of each item, in the same order.
+        groups: The group of each item, where several come from one. ``None``: each item is for itself.
+        seed: What the random draws begin with; the same seed gives the same limits.
+        resamples: How many times the bootstrap draws.
     """
     check_extra()
     check_resampling(seed, resamples)

@@ -166,14 +166,17 @@ def _find_least_sum(differences: array[float]) -> float:
 def find_paired_difference(gained: int, lost: int, of: int, *, level: float = LEVEL) -> tuple[float, float]:
     """Return the interval of how much larger one share is than another of the same cases, in -1 to 1.
 
-    ``gained`` are cases that count in the second share only, ``lost`` those that count in the first only, ``of`` all
-    cases. Cases must be independent; ``find_grouped_difference`` is for others. Raises ``UsageError`` for counts that
-    are none of ``of`` cases.
+    Cases must be independent; ``find_grouped_difference`` is for others. Raises ``UsageError`` for counts that cannot
+    be.
 
     Source: D. G. Bonett and R. M. Price, "Adjusted Wald confidence interval for a difference of binomial proportions
     based on paired data", 2012.
 
-    * ``level``: The confidence of the interval, between 0 and 1.
+    Args:
+        gained: How many cases count in the second share only.
+        lost: How many cases count in the first share only.
+        of: How many cases there are in all.
+        level: The confidence of the interval, between 0 and 1.
     """
     check_level(level)
     better, worse, cases = read_count(gained, "gained"), read_count(lost, "lost"), read_count(of, "of")
@@ -187,11 +190,13 @@ def find_grouped_difference(
 ) -> tuple[float, float]:
     """Return the interval of ``find_paired_difference`` for cases that come in groups, such as answers to one question.
 
-    ``differences`` are 1 for a case that was gained, -1 for one that was lost, and 0; ``groups`` names the group of
-    each. The counts are divided by the design effect, and by the factor that Student's t adds for the number of
-    groups. Needs ``adjudge[trust]``; raises ``UsageError`` for fewer than 2 groups and for other differences.
+    The counts are divided by the design effect, and by the factor that Student's t adds for the number of groups. Needs
+    ``adjudge[trust]``; raises ``UsageError`` for fewer than 2 groups and for other differences.
 
-    * ``level``: The confidence of the interval, between 0 and 1.
+    Args:
+        differences: 1 for a case that was gained, -1 for one that was lost, and 0 for any other.
+        groups: The group of each case.
+        level: The confidence of the interval, between 0 and 1.
     """
     check_extra()
     check_level(level)
@@ -217,7 +222,14 @@ def find_grouped_difference(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedCounts:
-    """The labelled cases of one stratum, of which two shares are compared."""
+    """The labelled cases of one stratum, of which two shares are compared.
+
+    Args:
+        size: The number of cases of the stratum, labelled or not.
+        of: Labelled cases.
+        gained: Those that count in the second share only.
+        lost: Those that count in the first only.
+    """
 
     size: int
     """The number of cases of the stratum, labelled or not."""

@@ -57,7 +57,8 @@ class ShareTest:
     def add(self, *, is_bad: bool) -> ShareTest:
         """Return the test after one more label.
 
-        * ``is_bad``: True if people found the case bad.
+        Args:
+            is_bad: True if people found the case bad.
         """
         kept, labels = _keep_back(self.labels + 1), self.labels + 1
         handed_out = (_keep_back(self.labels) - kept) / len(STAKES)
@@ -79,7 +80,8 @@ class ShareTest:
     def is_broken(self, confidence: float) -> bool:
         """Return whether the labels show, with this confidence, that the promise is broken, or showed it before.
 
-        * ``confidence``: The confidence, such as 0.95.
+        Args:
+            confidence: The confidence, such as 0.95.
         """
         return self.peak * (1 - confidence) >= 1
 

@@ -55,7 +55,8 @@ class Share:
     def add(self, part: float) -> Share:
         """Return the share with one more: a whole one, none, or a part of one.
 
-        * ``part``: The part, in 0 to 1.
+        Args:
+            part: The part, in 0 to 1.
         """
         return Share(count=self.count + part, of=self.of + 1)
 
@@ -126,7 +127,7 @@ class Estimate:
 def find_interval(
     count: float, of: float, level: float = LEVEL, *, method: IntervalMethod = "wilson"
 ) -> tuple[float, float]:
-    """The interval of ``count`` out of ``of``, by default Wilson's; ``count`` may hold halves.
+    """The interval of a share, by default Wilson's.
 
     ``jeffreys`` and ``exact`` need ``adjudge[trust]``. Jeffreys' limits are the plain quantiles of its beta
     distribution, so that of a count of 0 the lower one is a little above 0. Raises ``UsageError`` for counts that are
@@ -135,8 +136,11 @@ def find_interval(
     Sources: E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927; L. D. Brown,
     T. T. Cai and A. DasGupta, "Interval estimation for a binomial proportion", 2001, for the others.
 
-    * ``level``: The confidence of the interval, between 0 and 1.
-    * ``method``: How the limits of each share are computed.
+    Args:
+        count: How many count, which may hold halves.
+        of: How many there are in all, more than 0.
+        level: The confidence of the interval, between 0 and 1.
+        method: How the limits of each share are computed.
     """
     try:
         number, total = float(count), float(of)
@@ -205,16 +209,19 @@ def find_weighted_share(
 ) -> WeightedShare:
     """The sum of ``weights[i] * counts[i] / of[i]`` with its interval by MOVER, clipped to 0 and the sum of weights.
 
-    ``weights`` are 0 or more, and usually add up to 1. ``unlabelled`` is the share of each heap that was not counted
-    (1 where it is left out): of a heap that was counted completely, the share is known. A share of nothing (0 of 0) is
-    taken as 0.5 with the interval from 0 to 1. Needs ``adjudge[trust]``; raises ``UsageError`` for other numbers.
+    A share of nothing (0 of 0) is taken as 0.5 with the interval from 0 to 1. Needs ``adjudge[trust]``; raises
+    ``UsageError`` for other numbers.
 
     Source: G. Y. Zou and A. Donner, "Construction of confidence limits about effect measures", 2008.
 
-    * ``counts``: How many of each heap count.
-    * ``of``: How many of each heap were looked at.
-    * ``level``: The confidence of the interval, between 0 and 1.
-    * ``method``: How the limits of each share are computed.
+    Args:
+        counts: How many of each heap count.
+        of: How many of each heap were looked at.
+        weights: The weight of each heap, 0 or more; they usually add up to 1.
+        unlabelled: The share of each heap that was not counted, from 0 to 1; by default 1 for each. Of a heap that was
+            counted completely, the share is known.
+        level: The confidence of the interval, between 0 and 1.
+        method: How the limits of each share are computed.
     """
     check_extra()
     import numpy as np

@@ -30,6 +30,14 @@ class Heap:
 
     A run has one for each verdict; with several judges or with strata, one for each combination. Within a heap each
     case must have had the same chance of being labelled. Raises ``UsageError`` for counts that cannot be.
+
+    Args:
+        verdict: Of the judge whose rate is corrected.
+        cases: Cases of the run in this heap, labelled ones included.
+        good: Labelled cases that people passed.
+        bad: Labelled cases that people failed.
+        unresolved: Labelled cases whose truth people did not settle: they could not tell, or were split.
+        stratum: Part of the run from which labels were drawn with a probability of its own.
     """
 
     verdict: HeapVerdict
@@ -87,11 +95,13 @@ def count_groups(
 ) -> GroupCounts:
     """Labelled cases counted by group, from three lists with an entry for each labelled case.
 
-    ``heaps`` are places in the list of heaps, which has ``columns`` entries; a truth of ``None`` is unresolved. Needs
-    ``adjudge[trust]``; raises ``UsageError`` for lists of different lengths and for places that do not exist.
+    Needs ``adjudge[trust]``; raises ``UsageError`` for lists of different lengths and for places that do not exist.
 
-    * ``groups``: The group of each labelled case.
-    * ``truths``: Whether each is good; ``None`` is unresolved.
+    Args:
+        groups: The group of each labelled case.
+        heaps: The heap of each labelled case, as a place in the list of heaps.
+        truths: Whether each is good; ``None`` is unresolved.
+        columns: How many heaps that list has.
     """
     check_extra()
     import numpy as np

@@ -65,7 +65,12 @@ FIRST_LABELS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
-    """The shares of labels among the strata, from some label on. Only the width of the interval depends on it."""
+    """The shares of labels among the strata, from some label on. Only the width of the interval depends on it.
+
+    Args:
+        first: The first label that is drawn like this, from 0.
+        shares: The share of these labels that each stratum gets; 0 where it gets none. They add up to 1.
+    """
 
     first: int
     """The first label that is drawn like this, from 0."""
@@ -157,10 +162,14 @@ def compute_live_rate(
 
 
 def estimate_more_labels(rate: LiveRate, *, within: float) -> int | None:
-    """About how many more labels make the interval of ``rate`` as narrow as plus or minus ``within``; 0 when it is.
+    """About how many more labels make an interval as narrow as it is to be; 0 when it is.
 
     ``None`` below ten labels, where nothing can be said, and when open cases alone keep the interval wider. An
     estimate and no promise: it assumes that the labels to come are like those there are.
+
+    Args:
+        rate: The rate with the labels so far.
+        within: The half width that the interval is to have, as a share above 0.
     """
     check_above_zero("within", within)
     if rate.half_width <= within:

@@ -135,13 +135,18 @@ def make_rate_difference(
 def estimate_labels_of_difference(
     questions: int, *, expect: float, within: float, level: float = LEVEL, pairs: bool = False
 ) -> int:
-    """Estimate how many questions people have to label for an interval of plus or minus ``within``, before they begin.
+    """Estimate how many questions people have to label for an interval of a given width, before they begin.
 
-    The judge is expected to err on an answer with the chance 1 - ``expect``, and on the two answers of a question
-    independently. Of ``pairs`` it prefers the wrong side with that chance; ties would need fewer labels. At least
-    ``FEWEST_QUESTIONS``, and at most all ``questions``.
+    The judge is expected to err on the two answers of a question independently. The estimate is at least
+    ``FEWEST_QUESTIONS``, and at most all questions.
 
-    * ``level``: The confidence of the interval, between 0 and 1.
+    Args:
+        questions: How many questions there are, and so the most that can be labelled.
+        expect: The chance, from 0 to 1, with which the judge is expected to be right about an answer.
+        within: The half width that the interval is to have, as a share above 0.
+        level: The confidence of the interval, between 0 and 1.
+        pairs: Whether the judge prefers one of two answers, the wrong one with the chance 1 - ``expect``, and does not
+            judge each; ties would need fewer labels.
     """
     # A preference is -1 or 1. The best weight of one that is right with chance a is 2a - 1, which leaves 1 - (2a - 1)²;
     # a judge that is right in less than a half has no weight.

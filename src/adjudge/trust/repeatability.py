@@ -110,11 +110,13 @@ def make_repeatability(
 ) -> Repeatability:
     """Measure how often repeated labels of an item differ; ``None`` is undecided and differs from every label.
 
-    ``repeats`` has one sequence of labels for each item; ``groups`` one name for each item. Raises ``UsageError``
-    where no item has two repeats.
+    Raises ``UsageError`` where no item has two repeats.
 
-    * ``seed``: What the random draws begin with; the same seed gives the same limits.
-    * ``resamples``: How many times the bootstrap draws.
+    Args:
+        repeats: For each item, its labels.
+        groups: The group of each item, where several come from one. ``None``: each item is for itself.
+        seed: What the random draws begin with; the same seed gives the same limits.
+        resamples: How many times the bootstrap draws.
     """
     check_extra()
     check_resampling(seed, resamples)
@@ -190,8 +192,11 @@ def make_error_parts(
 def make_order_flips(forward: Sequence[Side | None], backward: Sequence[Side | None]) -> OrderFlips:
     """Compare the verdicts on pairs in both orders. Both name the sides as the item does, not as they were shown.
 
-    ``forward`` are the verdicts with the item's first answer shown first, ``backward`` with it shown second; ``None``
-    is undecided. Raises ``UsageError`` for no pairs, lists of different length, and other words.
+    Raises ``UsageError`` for no pairs, lists of different length, and other words.
+
+    Args:
+        forward: The verdicts with the item's first answer shown first; ``None`` is undecided.
+        backward: The verdicts with the item's first answer shown second; ``None`` is undecided.
     """
     check_extra()
     from scipy.stats import binomtest

@@ -67,16 +67,18 @@ def find_bootstrap_interval(
     resamples: int = RESAMPLES,
     level: float = LEVEL,
 ) -> tuple[float, float]:
-    """The percentile bootstrap interval of a mean; with ``groups`` (one for each value) whole groups are drawn.
+    """The percentile bootstrap interval of a mean.
 
     The same seed gives the same limits. Raises ``UsageError`` for no values, values that are not finite, groups of
     another length, fewer than 10 values or groups (their percentiles lie much too close), and equal values or equal
     means of all groups, which say nothing of other values. Source: Efron and Tibshirani 1993, chapter 13.
 
-    * ``values``: The numbers whose mean it is.
-    * ``seed``: What the random draws begin with; the same seed gives the same limits.
-    * ``resamples``: How many times the bootstrap draws.
-    * ``level``: The confidence of the interval, between 0 and 1.
+    Args:
+        values: The numbers whose mean it is.
+        groups: The group of each value; whole groups are then drawn. ``None``: each value is for itself.
+        seed: What the random draws begin with; the same seed gives the same limits.
+        resamples: How many times the bootstrap draws.
+        level: The confidence of the interval, between 0 and 1.
     """
     check_extra()
     check_resampling(seed, resamples)

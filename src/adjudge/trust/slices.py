@@ -96,13 +96,15 @@ def make_slices(
 ) -> Slices:
     """Compare agreement on each kind of item with agreement on all others.
 
-    Fisher's exact test, or with ``groups`` (one for each item) a t test with errors that follow the groups. Kinds with
-    fewer than ``least_items`` items, or of fewer than 5 groups, are shown and not tested. Raises ``UsageError`` for
-    lists of different length, and for fewer than two kinds.
+    Fisher's exact test, or with ``groups`` a t test with errors that follow the groups. Kinds of fewer than 5 groups
+    are shown and not tested. Raises ``UsageError`` for lists of different length, and for fewer than two kinds.
 
-    * ``judged``: What the judge says of each item.
-    * ``truth``: What people say of each item, in the same order.
-    * ``kinds``: The kind of each item.
+    Args:
+        judged: What the judge says of each item.
+        truth: What people say of each item, in the same order.
+        kinds: The kind of each item.
+        groups: The group of each item, where several come from one. ``None``: each item is for itself.
+        least_items: How many items a kind needs to be tested, from 2 on; one with fewer is shown and not tested.
     """
     check_extra()
     import numpy as np

@@ -41,9 +41,13 @@ PILOT_EACH = 5
 def score_signals(*, verdict: bool | None, votes: Sequence[bool] = (), score: float | None = None) -> float:
     """Score how likely a case is good, by what is known without a label: above 0 and below 1.
 
-    ``verdict`` is the judge's (``None``: undecided), ``votes`` are those of other seats or judges, ``score`` is the
-    judge's score. The verdict counts as much as all others together. It is used to group cases and for nothing else,
-    so it need not be right: a bad one costs labels and no coverage.
+    The verdict counts as much as all others together. It is used to group cases and for nothing else, so it need not be
+    right: a bad one costs labels and no coverage.
+
+    Args:
+        verdict: The judge's verdict; ``None`` is undecided.
+        votes: The verdicts of other seats or judges.
+        score: The judge's score, from 0 to 1; ``None`` where there is none.
     """
     verdict_votes = [0.5 if verdict is None else float(verdict)] * max(1, len(votes))
     votes_and_score = [
@@ -55,13 +59,15 @@ def score_signals(*, verdict: bool | None, votes: Sequence[bool] = (), score: fl
 
 
 def group_scores(scores: Sequence[float], *, most: int = STRATA) -> tuple[int, ...]:
-    """The stratum of each case, from 0 for the lowest scores: at most ``most``, and never more than six.
+    """The stratum of each case, from 0 for the lowest scores.
 
     The sums of ``sqrt(s(1 - s))`` are about equal, so that cases of which more can be expected to be disputed get
     more strata. Equal scores stay together. A stratum of fewer than 10 cases is joined with its neighbour. Raises
     ``UsageError`` for scores that are not from 0 to 1.
 
-    * ``scores``: The judge's score of each case, from 0 to 1.
+    Args:
+        scores: The judge's score of each case, from 0 to 1.
+        most: How many strata there are at most, from 1 to 6.
     """
     check_whole_number("most", most, least=1, most=MOST_STRATA)
     counted = Counter(check_share("scores", score) for score in scores)
@@ -100,11 +106,13 @@ def find_deviation(rate: float) -> float:
 
 
 def allocate_pilot(sizes: Sequence[int], labels: int) -> tuple[int, ...]:
-    """Allocate ``labels`` planned ones to the strata of the pilot: in proportion to its size, at least 5 each.
+    """Allocate the labels of the pilot to the strata: in proportion to their sizes, at least 5 each.
 
     The pilot has a quarter of the labels and at least 60; a stratum never gets more than it has.
 
-    * ``sizes``: The number of cases in each stratum.
+    Args:
+        sizes: The number of cases in each stratum.
+        labels: How many labels are planned, from 1 on.
     """
     check_sizes(sizes)
     check_whole_number("labels", labels, least=1)
@@ -116,12 +124,16 @@ def allocate_pilot(sizes: Sequence[int], labels: int) -> tuple[int, ...]:
 def allocate_labels(
     sizes: Sequence[int], labels: int, *, labelled: Sequence[int], good: Sequence[int]
 ) -> tuple[int, ...]:
-    """Allocate further labels to the strata, so that ``labels`` in all are where people disagree most (Neyman).
+    """Allocate further labels to the strata, so that all together are where people disagree most (Neyman).
 
-    ``labelled`` and ``good`` are the counts so far. The share of good ones is smoothed, ``(x + 1) / (n + 2)``: a
-    stratum in which everybody agreed so far still gets labels. One that has more than its part keeps them.
+    The share of good ones is smoothed, ``(x + 1) / (n + 2)``: a stratum in which everybody agreed so far still gets
+    labels. One that has more than its part keeps them.
 
-    * ``sizes``: The number of cases in each stratum.
+    Args:
+        sizes: The number of cases in each stratum.
+        labels: How many labels there are to be in all, those so far included.
+        labelled: How many cases of each stratum are labelled so far.
+        good: How many of these are good.
     """
     check_sizes(sizes)
     if not len(sizes) == len(labelled) == len(good):

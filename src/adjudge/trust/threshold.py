@@ -40,7 +40,12 @@ _MOST_LABELS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdStep:
-    """A threshold of the sequence, as it is known without a label."""
+    """A threshold of the sequence, as it is known without a label.
+
+    Args:
+        threshold: The least score that is released.
+        released: Cases with at least this score, labelled or not.
+    """
 
     threshold: float
     """The least score that is released."""
@@ -50,7 +55,12 @@ class ThresholdStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledStep:
-    """The labelled cases that a threshold of the sequence releases."""
+    """The labelled cases that a threshold of the sequence releases.
+
+    Args:
+        released: Labelled cases that it releases.
+        wrong: Those of them that people did not find good.
+    """
 
     released: int
     """Labelled cases that it releases."""
@@ -99,10 +109,12 @@ class ThresholdSearch:
 def make_threshold_steps(scores: Iterable[float], *, most: int = MOST_THRESHOLDS) -> tuple[ThresholdStep, ...]:
     """Make the thresholds to test from the scores of all cases that may be released, without any label.
 
-    They are the distinct scores, the highest first. Of more than ``most`` those are kept that release about equally
-    many cases more each time; the lowest is always among them.
+    They are the distinct scores, the highest first. Of more than ``most`` scores those are kept that release about
+    equally many cases more each time; the lowest is always among them.
 
-    * ``scores``: The judge's score of each case, from 0 to 1.
+    Args:
+        scores: The judge's score of each case, from 0 to 1.
+        most: How many thresholds are made at most, from 1 on.
     """
     check_whole_number("most", most, least=1)
     counts = sorted(Counter(scores).items(), reverse=True)

@@ -39,11 +39,16 @@ def weigh_agreement(
 ) -> Agreement:
     """The same agreement, with estimates for the whole population that the strata are of.
 
-    ``tables`` has a table for each stratum, in the categories of ``agreement.confusion`` (a row for each true category)
-    that add up to it; ``sizes`` says how many cases each stratum has. ``whole`` is for a population that is these cases
-    and no more, of which what was labelled is known; otherwise the cases are a sample themselves. Strata without a
-    label count for nothing. The confusion table stays as it was counted. Raises ``UsageError`` for tables that do not
-    add up, and for a stratum with more labels than cases.
+    Strata without a label count for nothing. The confusion table stays as it was counted. Raises ``UsageError`` for
+    tables that do not add up, and for a stratum with more labels than cases.
+
+    Args:
+        agreement: The agreement as it was counted.
+        tables: A table for each stratum, in the categories of ``agreement.confusion`` (a row for each true category),
+            that add up to it.
+        sizes: How many cases each stratum has.
+        whole: Whether the population is these cases and no more, of which what was labelled is known; otherwise the
+            cases are a sample themselves.
     """
     check_extra()
     import numpy as np

@@ -233,14 +233,17 @@ def import_inspect(
     ``target`` is the reference, ``id`` the id, without one the place in the file; with several epochs the epoch is
     added to it. ``metadata`` stays, and everything else, including the log's scores, is in ``metadata["inspect"]``.
 
-    ``labels`` are the scores of a log that people edited, under their names. ``label_name`` takes the edits of that
-    score alone; if nobody edited it, the score itself is the label, for scores that people gave
-    (``precomputed_scores``). ``ratings`` is a file as ``precomputed_scores()`` reads it; its name is the rater's name.
-    The label of a case is the value that more than half of the raters gave.
+    ``labels`` are the scores of a log that people edited, under their names. The label of a case is the value that more
+    than half of the raters gave.
 
-    * ``path``: The file to read.
-    * ``on_bad_row``: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
-    * ``label_map``: What the words of labels mean, as for ``open_dataset``: ``{"yes": True, "no": False}``.
+    Args:
+        path: The file to read.
+        fields: Which field is which part of a case, as for ``open_dataset``.
+        on_bad_row: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
+        label_map: What the words of labels mean, as for ``open_dataset``: ``{"yes": True, "no": False}``.
+        label_name: The score whose edits are the labels; if nobody edited it, the score itself is the label, for scores
+            that people gave (``precomputed_scores``). By default the one score that people edited.
+        ratings: A file as ``precomputed_scores()`` reads it; its name is the rater's name. ``None`` is none.
     """
     name = os.fspath(path)
     if check_path(name) and name.lower().endswith(".eval"):

@@ -32,14 +32,17 @@ def import_labels(
     """Import the annotations in an export of another tool as labels; those of models have ``kind="model"``.
 
     ``case`` is the id of the trace, run or span. ``criterion`` is the annotation's name; annotations called
-    ``label_name`` have none, because they are about the case as a whole. ``label_map`` says what words mean. If an
-    annotation has both a word and a number, the word counts with a map, the number without one. A word that is not in
-    the map is a bad row, unless ``label_name`` names another annotation. Raises ``UsageError`` naming file, row, value
-    and remedy.
+    ``label_name`` have none, because they are about the case as a whole. If an annotation has both a word and a number,
+    the word counts with a map, the number without one. A word that is not in the map is a bad row, unless
+    ``label_name`` names another annotation. Raises ``UsageError`` naming file, row, value and remedy.
 
-    * ``path``: The file to read.
-    * ``format``: The tool that exported the file.
-    * ``on_bad_row``: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
+    Args:
+        path: The file to read.
+        format: The tool that exported the file.
+        label_map: What words mean: ``{"good": True, "bad": False}``. ``None``: numbers count, and words that are labels
+            of a pair or ``cannot_tell``.
+        label_name: The annotation that is about the case as a whole, and becomes no criterion.
+        on_bad_row: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
     """
     check_choice("format", format, get_args(AnnotationTool))
     check_choice("on_bad_row", on_bad_row, get_args(OnBadRow))

@@ -38,12 +38,15 @@ def import_langfuse(
 
     The content is the ``output`` of a trace or observation. An item of a data set has no answer: without ``fields`` to
     name one, its input is the content, which ``dataset.notes`` counts. ``expectedOutput`` is the reference, ``input``
-    the task. ``label_name`` names the score that becomes the label if a person gave it (``source`` is ``ANNOTATION``);
-    the file must have scores with their source, as a trace has. ``label_map`` says what the words of its categories
-    mean. To read exported scores, use ``import_labels``, and join them with ``Dataset.with_labels``.
+    the task. To read exported scores, use ``import_labels``, and join them with ``Dataset.with_labels``.
 
-    * ``path``: The file to read.
-    * ``on_bad_row``: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
+    Args:
+        path: The file to read.
+        fields: Which field is which part of a case, as for ``open_dataset``.
+        on_bad_row: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
+        label_map: What the words of labels mean, as for ``open_dataset``: ``{"yes": True, "no": False}``.
+        label_name: The score that becomes the label if a person gave it (``source`` is ``ANNOTATION``); the file must
+            have scores with their source, as a trace has. ``None`` takes none.
     """
     return open_annotated(
         os.fspath(path), LANGFUSE, fields=fields, on_bad_row=on_bad_row, label_map=label_map, label_name=label_name

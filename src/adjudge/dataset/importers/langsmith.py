@@ -39,13 +39,16 @@ def import_langsmith(
     """Import examples, runs, or the table of an experiment of LangSmith, in JSON, JSON lines or CSV.
 
     The content is the ``outputs`` of a run. An example has no answer: without ``fields`` to name one, its ``inputs``
-    are the content, which ``dataset.notes`` counts, and its ``outputs`` the reference. ``label_name`` is the key of the
-    feedback that becomes the label if a person gave it in the app and the run has its ``feedback``. ``label_map`` says
-    what the words of its categories mean. To read exported feedback, use ``import_labels``, and join it with
-    ``Dataset.with_labels``.
+    are the content, which ``dataset.notes`` counts, and its ``outputs`` the reference. To read exported feedback, use
+    ``import_labels``, and join it with ``Dataset.with_labels``.
 
-    * ``path``: The file to read.
-    * ``on_bad_row``: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
+    Args:
+        path: The file to read.
+        fields: Which field is which part of a case, as for ``open_dataset``.
+        on_bad_row: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
+        label_map: What the words of labels mean, as for ``open_dataset``: ``{"yes": True, "no": False}``.
+        label_name: The key of the feedback that becomes the label if a person gave it in the app and the run has its
+            ``feedback``. ``None`` takes none.
     """
     return open_annotated(
         os.fspath(path), LANGSMITH, fields=fields, on_bad_row=on_bad_row, label_map=label_map, label_name=label_name

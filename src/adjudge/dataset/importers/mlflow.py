@@ -45,12 +45,14 @@ def import_mlflow(
 
     The content is the output of the root span, the task its input; a trace that ended with an error is a bad row. The
     reference is the expectation ``expected_response``, else all expectations. A record of a data set without
-    ``outputs`` has no answer: its inputs are the content, which ``dataset.notes`` counts. ``label_name`` names the
-    feedback that becomes the label if a person gave it; ``label_map`` says what its words mean.
+    ``outputs`` has no answer: its inputs are the content, which ``dataset.notes`` counts.
 
-    * ``path``: The file to read.
-    * ``fields``: Which field is which part of a case, as for ``open_dataset``.
-    * ``on_bad_row``: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
+    Args:
+        path: The file to read.
+        fields: Which field is which part of a case, as for ``open_dataset``.
+        on_bad_row: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
+        label_map: What the words of labels mean, as for ``open_dataset``: ``{"yes": True, "no": False}``.
+        label_name: The feedback that becomes the label if a person gave it. ``None`` takes none.
     """
     return open_annotated(
         os.fspath(path), MLFLOW, fields=fields, on_bad_row=on_bad_row, label_map=label_map, label_name=label_name

@@ -44,15 +44,18 @@ def import_openai_evals(
 ) -> Dataset:
     """Import the items of an eval on OpenAI's platform: the dashboard's export, a run's output items, or a run's data.
 
-    The content is the answer of the sample, or what ``fields`` names (``{"content": "item.answer"}``). ``graders`` is
-    the JSON of the eval itself (``evals.retrieve``), without it ``eval.json`` in the same folder if there is one: its
-    ``string_check``, ``label_model`` and ``score_model`` graders become the rubric of each case; ``dataset.notes``
-    counts those that do not, with the reason. The platform's own verdicts are in ``metadata["openai_evals"]``. If
-    ``fields`` names a label, ``label_map`` says what its words mean. Raises ``UsageError`` naming file and remedy: at
-    once for a file that cannot be read, while iterating for a bad row.
+    The content is the answer of the sample, or what ``fields`` names. The ``string_check``, ``label_model`` and
+    ``score_model`` graders of the eval become the rubric of each case; ``dataset.notes`` counts those that do not, with
+    the reason. The platform's own verdicts are in ``metadata["openai_evals"]``. Raises ``UsageError`` naming file and
+    remedy: at once for a file that cannot be read, while iterating for a bad row.
 
-    * ``path``: The file to read.
-    * ``on_bad_row``: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
+    Args:
+        path: The file to read.
+        graders: The JSON file of the eval itself (``evals.retrieve``); by default ``eval.json`` in the same folder if
+            there is one.
+        fields: Which field is which part of a case, as for ``open_dataset``: ``{"content": "item.answer"}``.
+        on_bad_row: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
+        label_map: What the words of labels mean, as for ``open_dataset``: ``{"yes": True, "no": False}``.
     """
     name = os.fspath(path)
     once = check_path(name)

@@ -40,12 +40,15 @@ def import_phoenix(
     The content is a span's ``output.value``, the task its ``input.value``. A trace is one case: a span whose parent is
     in the file is part of its parent's case, and counted in ``dataset.notes``. An example has no answer: its input is
     the content, its output the reference. Phoenix exports annotations separately: read them with ``import_labels`` and
-    join them with ``Dataset.with_labels``. ``label_name`` and ``label_map`` are for spans that contain their
-    annotations.
+    join them with ``Dataset.with_labels``.
 
-    * ``path``: The file to read.
-    * ``fields``: Which field is which part of a case, as for ``open_dataset``.
-    * ``on_bad_row``: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
+    Args:
+        path: The file to read.
+        fields: Which field is which part of a case, as for ``open_dataset``.
+        on_bad_row: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
+        label_map: What the words of labels mean, as for ``open_dataset``: ``{"yes": True, "no": False}``.
+        label_name: The annotation that becomes the label, for spans that contain their annotations. ``None`` takes
+            none.
     """
     return open_annotated(
         os.fspath(path), PHOENIX, fields=fields, on_bad_row=on_bad_row, label_map=label_map, label_name=label_name

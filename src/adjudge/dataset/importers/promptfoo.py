@@ -130,18 +130,19 @@ def import_promptfoo(
 ) -> Dataset:
     """Import promptfoo's tests: a configuration, a file of tests (CSV, JSON, JSON lines, YAML), or results.
 
-    ``fields`` says which variable is which part of the case. Without it, the content is ``providerOutput`` if a test
-    has one, else its variables (the value of the only one, or all of them), and the reference is the value of the first
-    assertion that compares with one (``equals``, ``factuality``, ``similar``, ...). All other variables are the task.
-    In results (``promptfoo eval -o results.json``, or ``.jsonl``) the content is the answer, the task is the prompt,
-    and the label is a person's rating. If there is an answer, a test's assertions become the case's own rubric: rules
-    for deterministic assertions, criteria for ``llm-rubric`` and the like, with their weights and thresholds.
-    ``dataset.notes`` counts the assertions that are not applied, with the reason; all assertions are in
-    ``metadata["promptfoo"]``.
+    Without ``fields``, the content is ``providerOutput`` if a test has one, else its variables (the value of the only
+    one, or all of them), and the reference is the value of the first assertion that compares with one (``equals``,
+    ``factuality``, ``similar``, ...). All other variables are the task. In results (``promptfoo eval -o results.json``,
+    or ``.jsonl``) the content is the answer, the task is the prompt, and the label is a person's rating. If there is an
+    answer, a test's assertions become the case's own rubric: rules for deterministic assertions, criteria for
+    ``llm-rubric`` and the like, with their weights and thresholds. ``dataset.notes`` counts the assertions that are not
+    applied, with the reason; all assertions are in ``metadata["promptfoo"]``.
 
-    * ``path``: The file to read.
-    * ``on_bad_row``: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
-    * ``label_map``: What the words of labels mean, as for ``open_dataset``: ``{"yes": True, "no": False}``.
+    Args:
+        path: The file to read.
+        fields: Which variable is which part of the case.
+        on_bad_row: ``"fail"`` raises for a row that cannot be read, ``"skip"`` counts and lists it.
+        label_map: What the words of labels mean, as for ``open_dataset``: ``{"yes": True, "no": False}``.
     """
     name = os.fspath(path)
     check_path(name)

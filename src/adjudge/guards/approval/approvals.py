@@ -256,26 +256,30 @@ class Approvals:
     ) -> str:
         """Ask people about a result, or about a decision that holds content back; return the id of the request.
 
-        ``required`` different people of ``approvers`` have to approve; one denial ends the request. After
-        ``expires_in`` seconds (``None``: never) it is denied, or approved by policy with ``on_expiry="approve"``.
-        ``content`` is stored for the people to read, until ``forget``, and so are the ``task``, ``context`` and
-        ``reference`` of ``texts``, with which it was judged. ``first`` is a judge, or anything that ``Judge``
-        takes as its model. It is asked about the content before the people and can approve in their place, with a
-        pass at a confidence of at least 0.7; it cannot deny. It is not asked if the result says ``tampering`` or
-        ``contradiction``. ``most_open`` refuses the request where as many are open: of its ``gate``, of the agent's
-        ``run`` that its metadata name, or of all runs of the ``key`` of a server that this run belongs to. They are
-        counted in the transaction that makes the request. ``audit`` asks about a decision that let a content through,
-        whether that was right: it is the ``share``, ``promise`` and ``confidence`` of the gate's ``Audit``. Nothing
-        waits for the answer, so ``wait`` and ``use`` refuse it, and it is in no queue but that of audits. ``planted``
-        says ``by`` whom and for what ``reason`` its content was made up (``Gate.plant``).
-
         Raises ``UsageError`` at once for a request that could never be decided, and ``LedgerError`` when the store
         fails.
 
-        * ``about``: The result, or the decision.
-        * ``message``: What people are told, in a sentence.
-        * ``execution``: Your name for what it belongs to; ``Ledger.query(execution=...)`` finds it.
-        * ``metadata``: Facts about the request, such as ``agent`` and ``customer``.
+        Args:
+            about: The result, or the decision.
+            message: What people are told, in a sentence.
+            approvers: The names of the people who may decide.
+            required: How many different people of ``approvers`` have to approve; one denial ends the request.
+            expires_in: Seconds until it is denied, or what ``on_expiry`` says; ``None`` is never.
+            on_expiry: What happens then: ``"deny"``, or ``"approve"``, which approves it by policy.
+            first: A judge, or anything that ``Judge`` takes as its model. It is asked about the content before the
+                people and can approve in their place, with a pass at a confidence of at least 0.7; it cannot deny. It
+                is not asked if the result says ``tampering`` or ``contradiction``.
+            execution: Your name for what it belongs to; ``Ledger.query(execution=...)`` finds it.
+            content: The content, stored for the people to read, until ``forget``.
+            texts: The ``task``, ``context`` and ``reference`` with which it was judged, stored as the content is.
+            metadata: Facts about the request, such as ``agent`` and ``customer``.
+            most_open: Refuse the request where as many are open: of its ``gate``, of the agent's ``run`` that its
+                metadata name, or of all runs of the ``key`` of a server that this run belongs to. They are counted in
+                the transaction that makes the request.
+            audit: For a request about a decision that let a content through, whether that was right: the ``share``,
+                ``promise`` and ``confidence`` of the gate's ``Audit``. Nothing waits for the answer, so ``wait`` and
+                ``use`` refuse it, and it is in no queue but that of audits.
+            planted: ``by`` whom and for what ``reason`` its content was made up (``Gate.plant``).
         """
         terms = Terms(
             approvers=approvers,
@@ -303,7 +307,10 @@ class Approvals:
     def check_request(self, *, has_content: bool = False, **terms: Any) -> None:
         """Raise ``UsageError`` for arguments that ``request`` would refuse for any content.
 
-        * ``has_content``: True if ``request`` will be given the content.
+        Args:
+            has_content: True if ``request`` will be given the content.
+            terms: Arguments of ``request``: ``approvers``, ``required``, ``expires_in``, ``on_expiry``, ``first``,
+                ``execution`` and ``metadata``.
         """
         names = ("approvers", "required", "expires_in", "on_expiry", "first", "execution", "metadata")
         for name in terms:
@@ -333,20 +340,24 @@ class Approvals:
     ) -> Approval:
         """Record a person's decision, and return the request after it.
 
-        With ``undo_seconds`` (at most 300) the vote is pending first: ``withdraw`` can take it back, and it decides
-        nothing until that time is over, whoever waits. ``seen`` is ``digest_shown`` of what the person was shown, and
-        ``require_complete=True`` refuses to approve a request of which anything is cut off, missing or changed. A
-        denial needs neither. With a denial, ``answer`` is a line for the agent whose call is denied; a ``ToolGuard``
-        passes it on if it has ``pass_answers``, and every approver can read it. ``channel`` names the
-        way on which the vote came, for the ledger.
-
         The caller has to know who ``by`` is: it is not checked here. Raises ``DecisionRefused`` (a ``UsageError``),
         and records the attempt, if that person is not one of the approvers, has decided before, or is too late, or if
         the request is ``incomplete`` or ``changed``.
 
-        * ``id``: The id of the request.
-        * ``approved``: True approves, false denies.
-        * ``reason``: The person's reason.
+        Args:
+            id: The id of the request.
+            by: The name of the person who decides, whom your program knows.
+            approved: True approves, false denies.
+            reason: The person's reason.
+            seen: ``digest_shown`` of what the person was shown: a request that has changed since cannot be approved.
+                ``None`` compares nothing.
+            require_complete: Refuse to approve a request of which anything is cut off, missing or changed; it can still
+                be denied.
+            undo_seconds: Seconds, at most 300, for which the vote is pending first: ``withdraw`` can take it back, and
+                it decides nothing until that time is over, whoever waits. 0 counts it at once.
+            answer: With a denial, a line of at most 300 characters for the agent whose call is denied; a ``ToolGuard``
+                passes it on if it has ``pass_answers``, and every approver can read it.
+            channel: The way on which the vote came, for the ledger; empty is none.
         """
         name = read_name(by, "by")
         check_flag("approved", approved)
@@ -379,8 +390,9 @@ class Approvals:
         Both the vote and its withdrawal stay in the ledger. Raises ``DecisionRefused`` (``final``) for a vote that
         counts already, or that nobody gave.
 
-        * ``id``: The id of the request.
-        * ``by``: The name of the approver who voted.
+        Args:
+            id: The id of the request.
+            by: The name of the approver who voted.
         """
         name = read_name(by, "by")
         await self._load_approval(id)
@@ -391,9 +403,10 @@ class Approvals:
 
         Raises ``DecisionRefused`` (``unauthorised``) for somebody who is none of the approvers.
 
-        * ``id``: The id of the request.
-        * ``by``: The name of the approver.
-        * ``text``: What they say.
+        Args:
+            id: The id of the request.
+            by: The name of the approver.
+            text: What they say.
         """
         name = read_name(by, "by")
         check_text_length("text", text, LONGEST_REASON)
@@ -422,7 +435,8 @@ class Approvals:
         Raises ``LedgerError`` if the ledger does not confirm the decision, because the tables beside it prove nothing.
         A store that fails is asked three more times.
 
-        * ``id``: The id of the request.
+        Args:
+            id: The id of the request.
         """
         pause, failures = _FIRST_PAUSE, 0
         while True:
@@ -462,7 +476,8 @@ class Approvals:
         This method and those below that take ``str | Approval`` read no request again that you have read already.
         Raises ``UsageError`` for an unknown id.
 
-        * ``id``: The id of the request, or the request as it was read.
+        Args:
+            id: The id of the request, or the request as it was read.
         """
         approval = await self._load_approval(id)
         now = await self._find_time(approval)
@@ -476,7 +491,8 @@ class Approvals:
 
         Ids begin with the time, so their ends differ sooner. Raises ``UsageError`` if none matches, or more than one.
 
-        * ``part``: The beginning, the end or all of an id.
+        Args:
+            part: The beginning, the end or all of an id.
         """
         check_text_length("an approval's id", part, 1_000)
         if len(part) < _SHORTEST_PART:
@@ -494,19 +510,20 @@ class Approvals:
     async def is_open(self, id: str) -> bool:  # noqa: A002 - as in decide
         """Return whether a request still waits for a person. Raises ``UsageError`` for an unknown id.
 
-        * ``id``: The id of the request, or the request as it was read.
+        Args:
+            id: The id of the request, or the request as it was read.
         """
         return (await self.get(id)).status == "open"
 
     async def list(
         self, *, status: Status | None = "open", approver: str | None = None, audits: bool = False
     ) -> tuple[Approval, ...]:
-        """List requests in the order in which they were made, by status (``None``: all) and approver.
+        """List requests in the order in which they were made.
 
-        ``audits`` lists audits in their place, for whose answers nothing waits.
-
-        * ``status``: Only requests of this status; ``None`` is all.
-        * ``approver``: Only requests that ask this approver; ``None`` is all.
+        Args:
+            status: Only requests of this status; ``None`` is all.
+            approver: Only requests that ask this approver; ``None`` is all.
+            audits: List audits in their place, for whose answers nothing waits.
         """
         if status is not None:
             check_choice("status", status, STATUSES)
@@ -531,13 +548,20 @@ class Approvals:
     ) -> tuple[tuple[str, ...], int]:
         """Return the ids of the requests that match, the oldest first and at most ``most``, and how many match.
 
-        None of them is read for it. ``gates`` finds those of these gates alone, ``gate`` those of one of them; ``None``
-        finds all, those of no gate included. ``title`` is a part of the title, ``agent`` and ``customer`` are what the
-        metadata say. ``words`` is what a person would type into the search of the queue, such as ``refund
-        customer:C-20931``. ``audits`` finds audits in their place.
+        No request is read for it.
 
-        * ``status``: Only requests of this status; ``None`` is all.
-        * ``approver``: Only requests that ask this approver; ``None`` is all.
+        Args:
+            status: Only requests of this status; ``None`` is all.
+            approver: Only requests that ask this approver; ``None`` is all.
+            gates: Only requests of these gates; ``None`` finds all, those of no gate included.
+            title: Only requests with this text in their title; ``None`` is all.
+            agent: Only requests whose metadata name this ``agent``; ``None`` is all.
+            customer: Only requests whose metadata name this ``customer``; ``None`` is all.
+            gate: Only requests of the gate of this name; ``None`` is all.
+            words: What a person would type into the search of the queue, such as ``refund customer:C-20931``; empty is
+                all.
+            most: How many ids are returned at most.
+            audits: Find audits in their place.
         """
         filters = _read_filters(title=title, agent=agent, customer=customer, gate=gate, words=words)
         if status is not None:
@@ -552,7 +576,9 @@ class Approvals:
     async def close_due(self, *, most: int | None = None) -> int:
         """Count the votes that are final by now, close the requests that have expired, and return how many there were.
 
-        ``most`` bounds how many are closed, each in a transaction of its own; the next call closes the rest.
+        Args:
+            most: How many requests are closed at most, each in a transaction of its own; the next call closes the rest.
+                ``None`` is no limit.
         """
         work = partial(find_over, now=self._time(), shares_clock=self._shares_clock)
         ids = (await self._look_up(work) or [])[:most]
@@ -574,10 +600,15 @@ class Approvals:
     ) -> tuple[QueuedRequest, ...]:
         """Return whom each open request asks, without its texts; the one that expires next comes first.
 
-        Requests whose time is over are left out, closed or not. ``after`` gives those with later ids alone; ``title``,
-        ``agent``, ``customer`` and ``words`` as in ``find_requests``. Raises ``UsageError`` for what no store can hold.
+        Requests whose time is over are left out, closed or not. Raises ``UsageError`` for what no store can hold.
 
-        * ``gate``: Only requests of the gate of this name; ``None`` is all.
+        Args:
+            after: Only requests whose ids come after this one; empty is all.
+            title: Only requests with this text in their title; ``None`` is all.
+            agent: Only requests whose metadata name this ``agent``; ``None`` is all.
+            customer: Only requests whose metadata name this ``customer``; ``None`` is all.
+            gate: Only requests of the gate of this name; ``None`` is all.
+            words: What a person would type into the search of the queue, as for ``find_requests``; empty is all.
         """
         check_text_length("after", after, 1_000)
         filters = _read_filters(title=title, agent=agent, customer=customer, gate=gate, words=words)
@@ -600,13 +631,14 @@ class Approvals:
         As ``list_queue`` in all else, and several times as fast: it tells nothing but the order. Call ``close_due``
         before.
 
-        * ``reader``: Who looks at the queue, and what they may see.
-        * ``order``: The order of the ids, such as ``expiry``: those that expire next come first.
-        * ``after``: Only requests with later ids.
-        * ``agent``: Only requests whose metadata name this agent.
-        * ``customer``: Only requests whose metadata name this customer.
-        * ``gate``: Only requests of the gate of this name; ``None`` is all.
-        * ``words``: Only requests that match these words of a search.
+        Args:
+            reader: Who looks at the queue, and what they may see.
+            order: The order of the ids, such as ``expiry``: those that expire next come first.
+            after: Only requests with later ids.
+            agent: Only requests whose metadata name this agent.
+            customer: Only requests whose metadata name this customer.
+            gate: Only requests of the gate of this name; ``None`` is all.
+            words: Only requests that match these words of a search.
         """
         check_text_length("after", after, 1_000)
         filters = _read_filters(agent=agent, customer=customer, gate=gate, words=words)
@@ -618,7 +650,8 @@ class Approvals:
 
         Call ``close_due`` before.
 
-        * ``reader``: Who looks at the queue, and what they may see.
+        Args:
+            reader: Who looks at the queue, and what they may see.
         """
         number, first = await self._look_up(partial(count_queue, reader=reader, now=self._time())) or (0, None)
         return number, None if first is None else datetime.fromisoformat(first)
@@ -626,8 +659,9 @@ class Approvals:
     async def list_choices(self, reader: QueueReader, *, most: int = 100) -> QueueChoices:
         """Return the gates and agents of the open requests that somebody sees, at most so many of each.
 
-        * ``reader``: Who looks at the queue, and what they may see.
-        * ``most``: The most gates, and the most agents.
+        Args:
+            reader: Who looks at the queue, and what they may see.
+            most: The most gates, and the most agents.
         """
         work = partial(list_choices, reader=reader, now=self._time(), most=most)
         return await self._look_up(work) or QueueChoices()
@@ -635,21 +669,24 @@ class Approvals:
     async def summarise(self, ids: Sequence[str]) -> tuple[RequestSummary, ...]:
         """Return what a list shows of these requests, in this order; unknown ones are left out.
 
-        * ``ids``: The ids of the requests.
+        Args:
+            ids: The ids of the requests.
         """
         return tuple(await self._look_up(partial(load_summaries, ids=_keep_storable(ids))) or ()) if ids else ()
 
     async def load_several(self, ids: Sequence[str]) -> tuple[Approval, ...]:
         """Return these requests as they are stored, in this order; unknown ones are left out.
 
-        * ``ids``: The ids of the requests.
+        Args:
+            ids: The ids of the requests.
         """
         return tuple(await self._look_up(partial(load_several, ids=_keep_storable(ids))) or ())
 
     async def list_undoable(self, by: str) -> tuple[str, ...]:
         """Return the ids of the requests with a vote of somebody who can still take it back.
 
-        * ``by``: The name of the approver.
+        Args:
+            by: The name of the approver.
         """
         name = read_name(by, "by")
         await self._notice_time()
@@ -668,11 +705,15 @@ class Approvals:
     ) -> tuple[tuple[str, ...], int]:
         """Return the ids of the requests with a vote of somebody that counts, the last vote first, and how many match.
 
-        ``approved`` finds the votes that said so alone, ``since`` those from a time on, and ``gates`` those about
-        requests of these gates. ``skip`` leaves out the first of them, and at most ``most`` follow. ``summarise`` has
-        what a list shows of them.
+        ``summarise`` has what a list shows of them.
 
-        * ``by``: The name of the approver.
+        Args:
+            by: The name of the approver.
+            approved: Only votes that said so: true for approvals, false for denials; ``None`` is both.
+            since: Only votes from this time on; ``None`` is all.
+            gates: Only votes about requests of these gates; ``None`` is all, those of no gate included.
+            skip: How many of the first are left out.
+            most: How many ids are returned at most.
         """
         name = read_name(by, "by")
         await self._notice_time()
@@ -688,7 +729,9 @@ class Approvals:
         They are those of the latest 1,000 votes about requests that ``by`` was asked about too, and none about this
         request.
 
-        * ``id``: The id of the request, or the request as it was read.
+        Args:
+            by: The name of the approver.
+            id: The id of the request, or the request as it was read.
         """
         approval = await self._load_approval(id)
         work = partial(find_reasons, by=read_name(by, "by"), gate=approval.gate, apart_from=approval.id)
@@ -697,9 +740,9 @@ class Approvals:
     async def count_open(self, approver: str, *, gates: Collection[str] | None = None) -> int:
         """Count the open requests that an approver can still decide, without reading them in full.
 
-        ``gates`` counts those of these gates only; ``None`` counts all, those of no gate included.
-
-        * ``approver``: The name of the approver.
+        Args:
+            approver: The name of the approver.
+            gates: Only requests of these gates; ``None`` counts all, those of no gate included.
         """
         name = read_name(approver, "approver")
         await self._notice_time()
@@ -708,8 +751,9 @@ class Approvals:
     async def count_open_by_gate(self, approver: str, *, gates: Collection[str] | None = None) -> dict[str | None, int]:
         """Count as ``count_open`` does, by the names of the gates that have any; ``None`` is those of no gate.
 
-        * ``approver``: The name of the approver.
-        * ``gates``: Only requests of these gates; ``None`` is all, those of no gate included.
+        Args:
+            approver: The name of the approver.
+            gates: Only requests of these gates; ``None`` is all, those of no gate included.
         """
         name = read_name(approver, "approver")
         await self._notice_time()
@@ -719,7 +763,8 @@ class Approvals:
     async def history(self, id: str | Approval) -> tuple[Entry, ...]:  # noqa: A002 - as in decide
         """Return the ledger's entries about a request, in order, including refused decisions.
 
-        * ``id``: The id of the request, or the request as it was read.
+        Args:
+            id: The id of the request, or the request as it was read.
         """
         approval = await self._load_approval(id)
         entries = self.ledger.query(subject=approval.subject)
@@ -730,7 +775,8 @@ class Approvals:
 
         ``decide(..., require_complete=True)`` refuses to approve it then. A denial always works.
 
-        * ``id``: The id of the request, or the request as it was read.
+        Args:
+            id: The id of the request, or the request as it was read.
         """
         approval = await self._load_approval(id)
         judged_with = await self._look_up(partial(load_judged_with, ident=approval.id))
@@ -742,7 +788,8 @@ class Approvals:
         It is of the same gate and, where they say so in their metadata, of the same tool, HTTP method and path. One
         that the ledger does not confirm is passed over.
 
-        * ``id``: The id of the request, or the request as it was read.
+        Args:
+            id: The id of the request, or the request as it was read.
         """
         approval = await self._load_approval(id)
         if approval.gate is None:
@@ -761,11 +808,13 @@ class Approvals:
         return recorded is None or recorded != digest_recorded(approval)
 
     async def compute_figures(self, by: str, *, since: datetime | None = None) -> ReviewerFigures:
-        """Compute how one reviewer decided, from the ledger; votes ``since`` a time, or all.
+        """Compute how one reviewer decided, from the ledger.
 
         Show it to that reviewer only.
 
-        * ``by``: The name of the reviewer.
+        Args:
+            by: The name of the reviewer.
+            since: Only votes from this time on; ``None`` is all.
         """
         counter = FigureCounter(by=read_name(by, "by"), since=since)
         with suppress(UsageError):  # there is no ledger yet
@@ -781,7 +830,8 @@ class Approvals:
         There is none if no gate made the request, or if its texts are forgotten.
         Raises ``UsageError`` for an unknown request, and ``LedgerError`` when the ledger does not confirm the decision.
 
-        * ``id``: The id of the request, or the request as it was read.
+        Args:
+            id: The id of the request, or the request as it was read.
         """
         approval = await self.get(id)
         row = await self._look_up(partial(load_pending, ident=approval.id))
@@ -800,7 +850,8 @@ class Approvals:
     async def find_pending(self, key: str) -> str | None:
         """Find the id of the request whose pending decision has this digest of an idempotency key in its ``basis``.
 
-        * ``key``: The digest of the idempotency key.
+        Args:
+            key: The digest of the idempotency key.
         """
         check_text_length("an idempotency key's digest", key, 1_000)
         with suppress(UsageError):  # there is no ledger yet, so nothing waits
@@ -815,8 +866,9 @@ class Approvals:
         ``open`` means that people still have to decide, ``approved`` that the decision can be resumed. Raises
         ``LedgerError`` for a stored decision that the ledger does not confirm.
 
-        * ``gate``: Only requests of the gate of this name; ``None`` is all.
-        * ``status``: The status of the requests.
+        Args:
+            gate: Only requests of the gate of this name; ``None`` is all.
+            status: The status of the requests.
         """
         if status is not None:
             check_choice("status", status, STATUSES)
@@ -834,7 +886,8 @@ class Approvals:
         calls this; ``ledger`` holds the entry. Raises ``UsageError`` for a decision that no approval allowed, and
         ``LedgerError`` when the store fails or does not confirm the approval.
 
-        * ``decision``: The decision that the approval allowed.
+        Args:
+            decision: The decision that the approval allowed.
         """
         if not decision.allowed or decision.approval_id is None:
             raise UsageError(f"only a decision that an approval allowed uses it; this one is {decision.explain()}")
@@ -847,7 +900,8 @@ class Approvals:
 
         The ledger's entries stay. ``Ledger.erase`` erases the payload of one.
 
-        * ``id``: The id of the request.
+        Args:
+            id: The id of the request.
         """
         if (await self.get(id)).status == "open":
             raise UsageError(f"approval {id} is open, and people have to read it; decide it first")
@@ -857,7 +911,10 @@ class Approvals:
     async def forget_due(self, *, most: int | None = None) -> int:
         """Forget the requests that were closed more than ``keep_for`` seconds ago, and return how many there were.
 
-        ``most`` bounds how many. Calls that look at requests do this about once a minute.
+        Calls that look at requests do this about once a minute.
+
+        Args:
+            most: How many requests are forgotten at most; ``None`` is no limit.
         """
         if self.keep_for is None:
             return 0
@@ -883,7 +940,8 @@ class Approvals:
 
         ``open_dataset`` reads those that have their content. Raises ``UsageError`` when the file exists.
 
-        * ``path``: The file to write.
+        Args:
+            path: The file to write.
         """
         rows = [row async for row in self.labels()]
         return await asyncio.to_thread(write_rows, rows, path)
@@ -996,7 +1054,8 @@ class Approvals:
     def announce_monitor(self, monitor: Monitor, /) -> None:
         """Notify the webhook, if there is one, of what the audits of a gate show now.
 
-        * ``monitor``: What the audits show.
+        Args:
+            monitor: What the audits show.
         """
         if self._courier is not None:
             self._courier.send_monitor(monitor)
@@ -1004,8 +1063,9 @@ class Approvals:
     def announce_unchecked_call(self, run_id: str, call_id: str, /) -> None:
         """Notify the webhook, if there is one, that a call was made which nobody had checked as it was made.
 
-        * ``run_id``: The id of the agent's run.
-        * ``call_id``: The id of the call in it.
+        Args:
+            run_id: The id of the agent's run.
+            call_id: The id of the call in it.
         """
         if self._courier is not None:
             self._courier.send_call(run_id, call_id)

@@ -59,7 +59,8 @@ class QueuedRequest:
     def waits_for(self, name: str | None) -> bool:
         """Return whether somebody is one of the approvers and has not decided.
 
-        * ``name``: The name of the approver; ``None`` is nobody.
+        Args:
+            name: The name of the approver; ``None`` is nobody.
         """
         return name in self.approvers and name not in self.voters
 

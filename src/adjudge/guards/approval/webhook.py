@@ -57,6 +57,12 @@ class Webhook:
 
     Raises ``UsageError`` for an address that is neither https nor of this machine, and for a secret of less than
     16 bytes.
+
+    Args:
+        url: The address that is notified.
+        secret: Shared with the receiver; a text that begins with ``whsec_`` is base64, any other is taken as it is.
+        retries: Further tries after refused connections, timeouts, 408, 429 and 5xx, with growing pauses.
+        timeout: Seconds for one try.
     """
 
     url: str = field(kw_only=False)
@@ -90,12 +96,15 @@ def verify_webhook(
 ) -> dict[str, Any]:
     """Check the signature and the time of a delivery that you received, and return its payload.
 
-    ``headers`` are the request's, in any case of letters, ``body`` its bytes exactly as they came; ``tolerance`` is in
-    seconds. Raises ``UsageError`` for a delivery that is not signed with this secret, or whose time is not close to
-    now. The same delivery can arrive twice: compare ``webhook-id``.
+    Raises ``UsageError`` for a delivery that is not signed with this secret, or whose time is not close to now. The
+    same delivery can arrive twice: compare ``webhook-id``.
 
-    * ``secret``: The secret that the sender signs with.
-    * ``clock``: The time of now, in seconds since 1970; for tests.
+    Args:
+        headers: The headers of the request, in any case of letters.
+        body: The bytes of the request exactly as they came.
+        secret: The secret that the sender signs with.
+        tolerance: By how many seconds its time may differ from now.
+        clock: The time of now, in seconds since 1970; for tests.
     """
     values = {name.lower(): value for name, value in headers.items()}
     ident, stamp, signatures = (values.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))

@@ -77,7 +77,8 @@ class CertifiedJudge:
     def find_difference(self, other: JudgeIdentity) -> str | None:
         """Name what another judge has that this one had not; ``None`` where it is the same.
 
-        * ``other``: The identity of the judge that answers now.
+        Args:
+            other: The identity of the judge that answers now.
         """
         pairs = {"judge": other.judge, "rubric": other.rubric, "prompt": other.prompt}
         changed = [name for name, digest in pairs.items() if getattr(self, name) != digest]
@@ -284,7 +285,11 @@ class Certificate:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else."""
+        """Read back ``data`` that ``to_dict`` wrote; raises ``UsageError`` when it is something else.
+
+        Args:
+            data: What ``to_dict`` wrote.
+        """
         is_mapping = isinstance(data, Mapping)  # read_record refuses anything else
         members = {name: value for name, value in data.items() if name != "digest"} if is_mapping else data
         certificate = read_record(cls, members)

@@ -33,10 +33,12 @@ def sign_certificate(certificate: Certificate, ledger: Ledger) -> Certificate:
 def find_signature_problem(certificate: Certificate, key: PublicKey | None = None) -> str | None:
     """Say why a certificate is not known to be signed by ``key``; ``None`` where it is.
 
-    Without ``key``, the key that the certificate names is used: then the signature shows that nothing was changed,
-    and not who made it. Needs the extra ``sign``; raises ``UsageError`` for a ``key`` that is no public key.
+    Needs the extra ``sign``; raises ``UsageError`` for a ``key`` that is no public key.
 
-    * ``certificate``: The certificate.
+    Args:
+        certificate: The certificate.
+        key: The public key to trust. ``None`` uses the key that the certificate names: then the signature shows that
+            nothing was changed, and not who made it.
     """
     if certificate.public_key is None or certificate.signature is None:
         return "it is not signed"

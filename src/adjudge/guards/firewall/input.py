@@ -174,7 +174,8 @@ class InputFirewall(ReadOnly):
         that are not JSON values, contain themselves or are too large are rejected without asking. Empty arguments pass
         without asking. Raises ``UsageError`` for anything but a mapping.
 
-        * ``arguments``: The arguments by their names, as JSON values.
+        Args:
+            arguments: The arguments by their names, as JSON values.
         """
         return await self._check(arguments, tool=self.tool_name or "unknown")
 
@@ -183,18 +184,22 @@ class InputFirewall(ReadOnly):
     def guard(self, *, trusted: Sequence[str] = ()) -> Callable[[F], F]:
         """Return a decorator that checks all arguments of a function, including defaults, before it runs.
 
-        If they are rejected, the function does not run and ``InputRejected`` is raised. ``trusted`` names parameters
-        that only your program fills in (a connection, a context): they are neither shown nor checked, and neither is
-        ``self`` or ``cls``. Works for sync and async functions. Raises ``UsageError`` for a parameter that does not
-        exist, and for async generators.
+        If they are rejected, the function does not run and ``InputRejected`` is raised. ``self`` and ``cls`` are
+        neither shown nor checked. Works for sync and async functions. Raises ``UsageError`` for a parameter that does
+        not exist, and for async generators.
+
+        Args:
+            trusted: The names of parameters that only your program fills in (a connection, a context): they are neither
+                shown nor checked.
         """
         return make_guard(self, trusted)
 
     async def screen_call(self, call: ToolCall, arguments: Mapping[str, Any], /) -> Screened:
         """Check the arguments of an agent's call, as a ``ToolGuard`` does with a firewall in a gate's place.
 
-        * ``call``: The call of a tool.
-        * ``arguments``: The arguments of the call, read.
+        Args:
+            call: The call of a tool.
+            arguments: The arguments of the call, read.
         """
         verdict = await self._check(arguments, tool=self.tool_name or call.tool)
         return make_screened(verdict.chain_result, allowed=verdict.passed, detail=verdict.detail)

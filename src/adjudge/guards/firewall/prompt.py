@@ -256,7 +256,8 @@ class PromptFirewall(ReadOnly):
         the list are not checked. A rule's text never raises: a rule that cannot be put to a judge is rejected. For an
         empty list, no judge is asked. Raises ``UsageError`` for anything but a list of texts.
 
-        * ``rules``: The texts of the rules, in order.
+        Args:
+            rules: The texts of the rules, in order.
         """
         started = time.perf_counter()
         rule_list = _list_rules(rules)

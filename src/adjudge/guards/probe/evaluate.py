@@ -89,13 +89,17 @@ async def evaluate_probe(
 ) -> ProbeResult:
     """Judge whether a tool's output still means what the baseline means, and keeps the contract.
 
-    Give the output as ``actual``, or the ``tool`` to call with the probe's input, sync or async, for at most
-    ``tool_timeout`` seconds. ``judge`` is any model, judge or chain. If the output, the tool or the judge fails, the
-    result says so. Raises ``UsageError`` for mistakes that are found before anything is called or asked. ``on_event``
-    is called with a ``GuardEvent`` if a judge was asked.
+    Give the output as ``actual``, or the ``tool`` to call. If the output, the tool or the judge fails, the result says
+    so. Raises ``UsageError`` for mistakes that are found before anything is called or asked.
 
-    * ``probe``: The probe: its input, its baseline and its contract.
-    * ``thresholds``: The lowest similarity that counts as no, low and medium drift; below it is high.
+    Args:
+        probe: The probe: its input, its baseline and its contract.
+        judge: Who judges: a model, a judge or a chain.
+        actual: The tool's output, where you called it yourself; in place of ``tool``.
+        tool: The tool, a function, sync or async, that is called with the probe's input; in place of ``actual``.
+        tool_timeout: Seconds for the call of the tool; ``None`` is no limit.
+        thresholds: The lowest similarity that counts as no, low and medium drift; below it is high.
+        on_event: Called with a ``GuardEvent`` if a judge was asked.
     """
     if (actual is _ABSENT) == (tool is None):
         raise UsageError(
@@ -121,16 +125,21 @@ async def evaluate_probes(
     on_result: Callable[[ProbeResult], Any] | None = None,
     on_event: Callable[[GuardEvent], Any] | None = None,
 ) -> ProbeReport:
-    """Evaluate probes, at most ``concurrency`` at once; a slow one does not delay the others.
+    """Evaluate probes, several at once; a slow one does not delay the others.
 
-    With a ``tool``, ``probes`` are probes; without one, pairs of a probe and the tool's output. Results are in the same
-    order. A problem with one probe affects only its own result. ``on_result`` is called with each result as it arrives;
-    the other arguments are those of ``evaluate_probe``. Raises ``UsageError`` before anything is called or asked.
+    Results are in the order of the probes. A problem with one probe affects only its own result. Raises ``UsageError``
+    before anything is called or asked.
 
-    * ``judge``: Who judges: a model, a judge or a chain.
-    * ``tool_timeout``: Seconds for each call of the tool; ``None`` is no limit.
-    * ``thresholds``: As for ``evaluate_probe``.
-    * ``on_event``: Called with a ``GuardEvent`` for each probe that asked a judge.
+    Args:
+        probes: With a ``tool`` the probes; without one, pairs of a probe and the tool's output.
+        judge: Who judges: a model, a judge or a chain.
+        tool: The tool, a function, sync or async, that is called with the input of each probe; ``None`` where the
+            outputs are given.
+        concurrency: How many probes are evaluated at once at most.
+        tool_timeout: Seconds for each call of the tool; ``None`` is no limit.
+        thresholds: As for ``evaluate_probe``.
+        on_result: Called with each result as it arrives.
+        on_event: Called with a ``GuardEvent`` for each probe that asked a judge.
     """
     check_whole_number("concurrency", concurrency, least=1)
     pairs = _list_pairs(probes, has_tool=tool is not None)

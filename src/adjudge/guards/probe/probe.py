@@ -28,7 +28,15 @@ _ALIASES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeContract:
-    """The promises of a tool. Members that you leave out are not shown to the judge."""
+    """The promises of a tool. Members that you leave out are not shown to the judge.
+
+    Args:
+        description: The work that the tool does.
+        read_only: True if the tool changes nothing.
+        destructive: True if it may destroy what it works on.
+        rules: Rules that every output must keep, a sentence each.
+        schema_keys: The keys that an output has.
+    """
 
     description: str = ""
     """The work that the tool does."""
@@ -95,6 +103,12 @@ class SemanticProbe:
     ``input`` and ``expected`` are text, JSON values, or anything that ``evaluate`` takes as content; ``contract`` is a
     ``ProbeContract``, a mapping with its members, or a text. Raises ``UsageError`` for a value that cannot be shown to
     a judge.
+
+    Args:
+        name: The probe's name in reports.
+        input: The input that the tool is called with.
+        expected: The baseline: the output that was good.
+        contract: A ``ProbeContract``, or ``None`` where nothing is promised.
     """
 
     name: str
@@ -143,6 +157,11 @@ class ProbeThresholds:
     The levels are tried in this order, so with a ``low`` above ``none`` the drift is never ``low``. Raises
     ``UsageError`` for a number outside 0 to 1, and for a ``medium`` above ``low``, because then the two were probably
     confused.
+
+    Args:
+        none: The lowest similarity that counts as no drift.
+        low: The lowest similarity that counts as low drift.
+        medium: The lowest similarity that counts as medium drift.
     """
 
     none: float = 0.95
@@ -169,7 +188,8 @@ class ProbeThresholds:
     def find_drift(self, similarity: float) -> Drift:
         """Return the level of drift of a similarity.
 
-        * ``similarity``: The similarity to the baseline, in 0 to 1.
+        Args:
+            similarity: The similarity to the baseline, in 0 to 1.
         """
         if reaches(similarity, self.none):
             return "none"

@@ -38,6 +38,19 @@ class ToolCall:
     """A call of a tool that an agent wants to make.
 
     Raises ``UsageError`` for a tool, run or call whose name is no text, and for a run without a name.
+
+    Args:
+        tool: The tool's name. Of a tool of an MCP server, the name that the server has for it.
+        arguments: The arguments, or the JSON text of them.
+        call_id: The framework's name of this call, the same when the run is resumed; not used with ``match="content"``.
+        run_id: The session, thread or conversation; calls are unique within one only, and so are approvals.
+        server: The MCP server that has the tool; ``None`` for a tool of the agent's own.
+        cwd: The absolute path of the folder in which the call would run; files that it names there are bound to it.
+        agent: The agent, or sub-agent, that calls.
+        files: SHA-256 of the files that the call names, by path, where another machine has read them; ``None`` reads
+            them in ``cwd``.
+        remarks: The remarks that the agent makes about the call and the tool never reads, such as a description: shown
+            to people, not judged, and no part of what an approval is bound to.
     """
 
     tool: str

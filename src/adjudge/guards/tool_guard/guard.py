@@ -234,10 +234,10 @@ class ToolGuard(ReadOnly):
     async def check(self, call: ToolCall, *, task: object = None) -> ToolVerdict:
         """Decide whether a call may be made; what cannot be checked within ``timeout`` is refused.
 
-        ``task`` is what the user asked the agent for; the judge is shown it, and an approval is bound to it. Give it
-        only where it comes from the user and not from the agent.
-
-        * ``call``: The call of a tool.
+        Args:
+            call: The call of a tool.
+            task: What the user asked the agent for; the judge is shown it, and an approval is bound to it. Give it only
+                where it comes from the user and not from the agent.
         """
         return await self._answer(self._check_call(call, task), call.tool)
 
@@ -246,8 +246,9 @@ class ToolGuard(ReadOnly):
 
         A call that was never held back is refused, so that a framework's word that it was approved opens nothing.
 
-        * ``call``: The call of a tool.
-        * ``task``: What the user asked the agent for. It has to be what the call was held back with.
+        Args:
+            call: The call of a tool.
+            task: What the user asked the agent for. It has to be what the call was held back with.
         """
         return await self._answer(self._check_call(call, task, asks_anew=False), call.tool)
 
@@ -257,26 +258,29 @@ class ToolGuard(ReadOnly):
         For an agent that asks about a text by itself. The gate judges, and people are shown, the content as it is; all
         else is as with the call of a tool of that name without an id: the same content again is the same question.
 
-        * ``gate``: The name of the gate, as it stands in ``tools``.
-        * ``content``: What is judged.
-        * ``run_id``: The id of the agent's run.
+        Args:
+            gate: The name of the gate, as it stands in ``tools``.
+            content: What is judged.
+            run_id: The id of the agent's run.
         """
         return await self._answer(self._check_content(gate, content, run_id), gate)
 
     async def check_answer(self, answer: object, *, run_id: str, task: object = None) -> ToolVerdict:
         """Decide whether the agent's answer may be given, by the gate ``answers``; without one it may.
 
-        * ``answer``: The agent's answer.
-        * ``run_id``: The id of the agent's run.
-        * ``task``: What the user asked the agent for. The judge is shown it.
+        Args:
+            answer: The agent's answer.
+            run_id: The id of the agent's run.
+            task: What the user asked the agent for. The judge is shown it.
         """
         return await self._check_text("answer", self.answers, answer, run_id, task)
 
     async def check_prompt(self, prompt: str, *, run_id: str) -> ToolVerdict:
         """Decide whether a prompt may reach the agent, by ``prompts``; without it, it may.
 
-        * ``prompt``: What the user wrote to the agent.
-        * ``run_id``: The id of the agent's run.
+        Args:
+            prompt: What the user wrote to the agent.
+            run_id: The id of the agent's run.
         """
         return await self._check_text("prompt", self.prompts, prompt, run_id, None)
 
@@ -286,8 +290,9 @@ class ToolGuard(ReadOnly):
         Give the agent ``WITHHELD`` in its place where it may not. That the call was made is recorded, as by
         ``record_return``.
 
-        * ``call``: The call of a tool.
-        * ``result``: What the tool returned.
+        Args:
+            call: The call of a tool.
+            result: What the tool returned.
         """
         await self.record_return(call)
         return await self._answer(self._check_result(call, result), call.tool, message=WITHHELD)
@@ -298,8 +303,9 @@ class ToolGuard(ReadOnly):
         For integrations that cannot recognise the call when it is repeated: they refuse such a tool, so that nobody is
         asked in vain.
 
-        * ``tool``: The name of the tool.
-        * ``server``: The name of the MCP server that has the tool; ``None`` for a tool of no server.
+        Args:
+            tool: The name of the tool.
+            server: The name of the MCP server that has the tool; ``None`` for a tool of no server.
         """
         matched = self._tools.find(tool, server)
         if matched is None:
@@ -310,13 +316,15 @@ class ToolGuard(ReadOnly):
         return isinstance(checker, Gate) and can_repeat(checker)
 
     async def wait(self, call: ToolCall, *, seconds: float, task: object = None) -> ToolVerdict:
-        """Check a call, and if people have to decide, wait for them up to ``seconds``.
+        """Check a call, and if people have to decide, wait for them.
 
         For programs that can wait inside of a run. Where nobody has answered until then, the verdict is pending, and
         the same call can be checked again.
 
-        * ``call``: The call of a tool.
-        * ``task``: What the user asked the agent for. The judge is shown it, and an approval is bound to it.
+        Args:
+            call: The call of a tool.
+            seconds: How many seconds to wait for people at most.
+            task: What the user asked the agent for. The judge is shown it, and an approval is bound to it.
         """
         verdict = await self.check(call, task=task)
         ends, pause = time.monotonic() + seconds, _FIRST_PAUSE
@@ -335,7 +343,8 @@ class ToolGuard(ReadOnly):
         and no approval is used, so ``check`` or ``resume`` decides afterwards. Where it cannot be looked up within
         ``timeout``, the call counts as waiting.
 
-        * ``call``: The call of a tool.
+        Args:
+            call: The call of a tool.
         """
         try:
             async with asyncio.timeout(self.timeout):
@@ -349,8 +358,9 @@ class ToolGuard(ReadOnly):
 
         For integrations that know a person by their sign-in, and take a vote of theirs.
 
-        * ``tool``: The name of the tool.
-        * ``server``: The name of the MCP server that has the tool; ``None`` for a tool of no server.
+        Args:
+            tool: The name of the tool.
+            server: The name of the MCP server that has the tool; ``None`` for a tool of no server.
         """
         matched = self._tools.find(tool, server)
         store = matched.value.pending_store if matched is not None and isinstance(matched.value, Gate) else None
@@ -361,8 +371,9 @@ class ToolGuard(ReadOnly):
 
         Raises ``UsageError`` for a call that cannot be read, and ``LedgerError``.
 
-        * ``call``: The call of a tool.
-        * ``verdict``: The verdict on the call.
+        Args:
+            call: The call of a tool.
+            verdict: The verdict on the call.
         """
         digest, described = _digest_made(call), _describe_tool(call)
         self._being_made.pop(_name_made(call, digest), None)  # ``record_run`` will say that it was made
@@ -375,8 +386,9 @@ class ToolGuard(ReadOnly):
 
         It is none of the refusals that stop a run, since the call was not the reason. Raises ``LedgerError``.
 
-        * ``call``: The call of a tool.
-        * ``reason``: Why it is refused, in a sentence.
+        Args:
+            call: The call of a tool.
+            reason: Why it is refused, in a sentence.
         """
         await self.ledger.prepare()
         return await self._record_refusal("refused", call, reason)
@@ -385,11 +397,12 @@ class ToolGuard(ReadOnly):
         """Record that a call was made, and return whether ``record_pass`` had recorded it just as it was made.
 
         One that nobody let pass ends the run's trust: every further call of the run is refused until people reopen it.
-        So does one that has ``exposed`` the agent to a result that it may not read, and one that cannot be read, which
-        nobody can have let pass. Raises ``LedgerError``.
+        So does one that cannot be read, which nobody can have let pass. Raises ``LedgerError``.
 
-        * ``call``: The call of a tool.
-        * ``failed``: True if the tool raised or returned an error.
+        Args:
+            call: The call of a tool.
+            failed: True if the tool raised or returned an error.
+            exposed: True if the agent was shown a result that it may not read, which ends the run's trust.
         """
         described = _describe_tool(call)
         try:
@@ -419,11 +432,12 @@ class ToolGuard(ReadOnly):
     async def reopen(self, run_id: str, *, by: str, reason: str) -> int:
         """Let a run that was stopped go on, and return the place of the entry; its refused calls are judged anew.
 
-        ``by`` is a person, whom your program knows. Raises ``UsageError`` where a name, the person or the reason is
-        empty, and ``LedgerError``.
+        Raises ``UsageError`` where a name, the person or the reason is empty, and ``LedgerError``.
 
-        * ``run_id``: The id of the agent's run.
-        * ``reason``: Why the run may go on.
+        Args:
+            run_id: The id of the agent's run.
+            by: The name of the person who lets it go on, whom your program knows.
+            reason: Why the run may go on.
         """
         return await reopen_run(self.ledger, run_id, by=by, reason=reason)
 
@@ -432,11 +446,12 @@ class ToolGuard(ReadOnly):
     ) -> tuple[UnfinishedCall, ...]:
         """List calls that people approved and of which no entry says that they were made, as after a crash.
 
-        They are not made again by themselves, since they may have run. Those that were allowed less than ``at_work``
-        seconds ago are left out. Raises ``LedgerError``.
+        They are not made again by themselves, since they may have run. Raises ``LedgerError``.
 
-        * ``run_id``: Only calls of this run; ``None`` is all.
-        * ``since``: Only calls that were allowed from this time on.
+        Args:
+            run_id: Only calls of this run; ``None`` is all.
+            since: Only calls that were allowed from this time on.
+            at_work: Leave out calls that were allowed less than this many seconds ago.
         """
         await self.ledger.prepare()
         return await list_unfinished_calls(self.ledger, run=run_id, since=since, at_work=at_work)
@@ -447,7 +462,8 @@ class ToolGuard(ReadOnly):
         Call it when the tool has returned, or has raised. Of other calls nothing is recorded. It never raises: a record
         that cannot be written undoes nothing.
 
-        * ``call``: The call of a tool.
+        Args:
+            call: The call of a tool.
         """
         try:
             digest = _digest_made(call)

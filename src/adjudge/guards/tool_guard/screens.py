@@ -16,7 +16,14 @@ from adjudge.result import DecidedBy, JudgeResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screened:
-    """The answer to a call, or to what a tool returned, as the guard records it."""
+    """The answer to a call, or to what a tool returned, as the guard records it.
+
+    Args:
+        allowed: True if it goes on.
+        decided_by: The one who decided: ``judge``, ``rule``, ``human`` or ``policy``.
+        detail: One sentence on why; for the record, and not for the agent.
+        result: The judge's result, where one was asked.
+    """
 
     allowed: bool
     """True if it goes on."""
@@ -33,9 +40,11 @@ class CallScreen(Protocol):
     """A screen of calls in a gate's place: ``InputFirewall``, ``ToolRegistry``, or any object with this method."""
 
     async def screen_call(self, call: ToolCall, arguments: Mapping[str, Any], /) -> Screened:
-        """Decide whether a call may be made; ``arguments`` are its arguments, read.
+        """Decide whether a call may be made.
 
-        * ``call``: The call of a tool.
+        Args:
+            call: The call of a tool.
+            arguments: The arguments of the call, read.
         """
         ...
 
@@ -47,8 +56,9 @@ class ResultScreen(CallScreen, Protocol):
     async def screen_result(self, call: ToolCall, result: Any, /) -> Screened:
         """Decide whether the agent may read what a tool returned.
 
-        * ``call``: The call of a tool.
-        * ``result``: What the tool returned.
+        Args:
+            call: The call of a tool.
+            result: What the tool returned.
         """
         ...
 

@@ -66,22 +66,27 @@ async def derive_audit(
 ) -> AuditEntry:
     """Derive an audit of a ledger, or of an export given by its path.
 
-    The whole ledger is verified, with ``head`` and ``public_key`` as in ``Ledger.verify``; of what was in order, the
-    entries that match everything given are looked at. ``since`` is included and ``until`` is not. ``scope`` says in
-    words what was looked at; without it, these choices do. The opinion is the rule's, unless a person, ``opinion_by``,
-    gives another and a ``reason``.
+    The whole ledger is verified; of what was in order, the entries that match everything given are looked at.
 
     Raises ``UsageError`` when there is no ledger or an argument cannot be used, ``LedgerError`` when the store fails.
     A ledger that was changed is a finding.
 
-    * ``ledger``: The ledger, or the path of an export.
-    * ``objectives``: What the audit is to find out, in words.
-    * ``gate``: Look at entries of this gate alone.
-    * ``execution``: Look at entries of this execution alone.
-    * ``subject``: Look at entries about this content alone, by its digest.
-    * ``agent_id``: The agent that the audit is about, if it is about one.
-    * ``opinion``: The opinion of a person, in place of the rule's.
-    * ``metadata``: Yours; it is kept with the audit.
+    Args:
+        ledger: The ledger, or the path of an export.
+        objectives: What the audit is to find out, in words.
+        scope: What was looked at, in words; by default the choices below say it.
+        since: Look at entries from this time on alone.
+        until: Look at entries before this time alone.
+        gate: Look at entries of this gate alone.
+        execution: Look at entries of this execution alone.
+        subject: Look at entries about this content alone, by its digest.
+        head: A head that you kept elsewhere, as for ``Ledger.verify``.
+        public_key: The public key to trust, as for ``Ledger.verify``.
+        agent_id: The agent that the audit is about, if it is about one.
+        opinion: The opinion of a person, in place of the rule's.
+        opinion_by: The name of the person whose ``opinion`` it is.
+        reason: Why that person gives it.
+        metadata: Yours; it is kept with the audit.
     """
     times = {"since": format_time(since) if since else None, "until": format_time(until) if until else None}
     selection = AuditSelection(**times, gate=gate, execution=execution, subject=subject)

@@ -369,7 +369,17 @@ def _list_counts(entry: AuditEntry, basis: AuditBasis) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditQuery:
-    """A search for audits: everything given must hold, and every bound is included."""
+    """A search for audits: everything given must hold, and every bound is included.
+
+    Args:
+        opinion: One, or any of several.
+        min_critical: The fewest critical findings.
+        min_major: The fewest major findings.
+        agent_id: The agent that the audit is about.
+        execution_id: The execution that the audit is about.
+        since: The earliest time at which it was made.
+        until: The latest time at which it was made.
+    """
 
     opinion: Opinion | Collection[Opinion] | None = None
     """One, or any of several."""
@@ -408,7 +418,8 @@ class AuditQuery:
     def matches(self, entry: AuditEntry) -> bool:
         """Return whether an audit is one of those searched for.
 
-        * ``entry``: The audit.
+        Args:
+            entry: The audit.
         """
         if self._opinions is not None and entry.opinion not in self._opinions:
             return False

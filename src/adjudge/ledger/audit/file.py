@@ -297,10 +297,12 @@ _MEANS_OTHER = {"true", "false", "yes", "no", "on", "off", "null", "y", "n", "na
 def render_audit(audit: AuditEntry, body: str | None = None) -> str:
     """Render an audit as Markdown with YAML front matter, which holds all of it.
 
-    ``body`` is the text below the front matter; by default a description of the audit for people. Raises ``UsageError``
-    for an audit of more than 50,000 values, 49 levels or 10 MB. To read an audit back, keep ``to_dict`` as JSON.
+    Raises ``UsageError`` for an audit of more than 50,000 values, 49 levels or 10 MB. To read an audit back, keep
+    ``to_dict`` as JSON.
 
-    * ``audit``: The audit.
+    Args:
+        audit: The audit.
+        body: The text below the front matter; by default a description of the audit for people.
     """
     members = audit.to_dict()
     front = {

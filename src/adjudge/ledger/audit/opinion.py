@@ -12,13 +12,15 @@ OPINIONS: tuple[Opinion, ...] = get_args(Opinion)
 def choose_opinion(*, critical: int, major: int, judged: int, undecided: int, verified: bool) -> Opinion:
     """Choose the opinion of an audit from its findings.
 
-    ``judged`` is how many contents were to be judged, ``undecided`` how many of them neither a judge nor a person
-    decided, and ``verified`` whether the ledger verifies. The first that applies: not verified, a disclaimer; a
-    critical finding, adverse; nothing judged or more than half undecided, a disclaimer; a major finding or anything
-    undecided, qualified; else unqualified.
+    The first that applies: not verified, a disclaimer; a critical finding, adverse; nothing judged or more than half
+    undecided, a disclaimer; a major finding or anything undecided, qualified; else unqualified.
 
-    * ``critical``: The number of critical findings.
-    * ``major``: The number of major ones.
+    Args:
+        critical: The number of critical findings.
+        major: The number of major ones.
+        judged: How many contents were to be judged.
+        undecided: How many of them neither a judge nor a person decided.
+        verified: Whether the ledger verifies.
     """
     # First of all: whoever could change the ledger could have changed every number below.
     if not verified:

@@ -174,9 +174,10 @@ class ReplyCache:
     def find(self, key: str, source: str = "") -> bytes | None:
         """The row kept under a key and not expired; ``None`` too where the file cannot be read.
 
-        Nor is a row found that is older than the last change of the name that ``source`` reports.
-
-        * ``key``: The digest of the request.
+        Args:
+            key: The digest of the request.
+            source: The model and the address that are asked, as for ``note_name``: no row is found that is older than
+                the last change of the name that they report. Empty is none.
         """
         with self._lock:
             waiting = self._waiting.get(key)
@@ -197,7 +198,8 @@ class ReplyCache:
     def find_name(self, source: str) -> str | None:
         """The name that the newest reply of a source reported, whichever process asked; ``None`` where none did.
 
-        * ``source``: The model and the address that were asked.
+        Args:
+            source: The model and the address that were asked.
         """
         with self._lock:
             for noted in reversed(self._noted):
@@ -214,8 +216,9 @@ class ReplyCache:
     def note_name(self, source: str, name: str) -> None:
         """Note which name a live reply reported. If it differs from before, the stored replies count as expired.
 
-        * ``source``: The model and the address that were asked.
-        * ``name``: The name that the provider reported.
+        Args:
+            source: The model and the address that were asked.
+            name: The name that the provider reported.
         """
         with self._lock:
             latest = self._noted[-1] if self._noted else None
@@ -227,9 +230,10 @@ class ReplyCache:
     def keep(self, key: str, model: str, row: bytes) -> None:
         """Queue a row to be kept under a key; it is found from now on.
 
-        * ``key``: The digest of the request.
-        * ``model``: The name of the model.
-        * ``row``: The reply, as it is written.
+        Args:
+            key: The digest of the request.
+            model: The name of the model.
+            row: The reply, as it is written.
         """
         with self._lock:
             row_of_key = Kept(key, self._wall(), model, row)
@@ -261,8 +265,9 @@ class ReplyCache:
     def clear(self, *, model: str | None = None, older_than: float | None = None) -> int:
         """Drop all replies, or those of one model or older than so many seconds; returns how many.
 
-        * ``model``: Only replies of this model; ``None`` is all.
-        * ``older_than``: Only replies older than so many seconds; ``None`` is all.
+        Args:
+            model: Only replies of this model; ``None`` is all.
+            older_than: Only replies older than so many seconds; ``None`` is all.
         """
         self.flush()
         before = math.inf if older_than is None else self._wall() - older_than
@@ -274,9 +279,11 @@ class ReplyCache:
     def drop_subjects(self, subjects: Collection[str], *, dry_run: bool = False) -> tuple[int, int]:
         """Drop the replies about contents with these digests; return how many, and how many do not say what about.
 
-        Replies that earlier versions kept do not say it. With ``dry_run`` nothing is dropped.
+        Replies that earlier versions kept do not say it.
 
-        * ``subjects``: The digests of the contents.
+        Args:
+            subjects: The digests of the contents.
+            dry_run: Count them and drop nothing.
         """
         self.flush()
         keys: list[tuple[str]] = []

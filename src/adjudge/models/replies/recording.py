@@ -48,7 +48,8 @@ class RecordingModel(WrapperModel):
     async def complete(self, request: Request, /) -> Reply:
         """Ask the model and record its reply. Exceptions are not recorded.
 
-        * ``request``: The request that a judge makes.
+        Args:
+            request: The request that a judge makes.
         """
         self._prepare_file()
         described = describe_request(request)

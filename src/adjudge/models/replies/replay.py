@@ -75,7 +75,8 @@ class ReplayModel:
     async def complete(self, request: Request, /) -> Reply:
         """The recorded reply; raises ``MissingRecording`` when no unused row answers the request.
 
-        * ``request``: The request that a judge makes.
+        Args:
+            request: The request that a judge makes.
         """
         index = self._open_index()
         described = describe_request(request)

@@ -18,7 +18,21 @@ from adjudge.formats.text import show
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOptions:
-    """Options of a run by batches. Raises ``UsageError`` for values that cannot be used."""
+    """Options of a run by batches. Raises ``UsageError`` for values that cannot be used.
+
+    Args:
+        check: The number of cases that are judged live first. If half of them or more are undecided, nothing is sent by
+            batch. 0 checks none.
+        then: The way of a request that has to be asked again (it failed, it expired, its reply could not be read): into
+            the next ``batch``, or ``live`` to the provider at once, for the full price.
+        size: The most cases that wait for batches at the same time. Each takes about 20 KB of memory, and its content.
+        tokens: The most tokens that may be queued at the provider for one model. Your account's limits page shows it.
+            Without it, a batch that is refused for a full queue is sent again in smaller parts.
+        poll: Seconds until a batch is first looked at; the time grows to ten times that.
+        pay_again: With ``resume``: send the requests again of batches that are doubtful, or have not ended in the time
+            that the provider gives itself. If the provider has run them after all, you pay for both. It is about the
+            batches of earlier processes: a batch that becomes doubtful after that is not sent a third time.
+    """
 
     _layout: ClassVar[Layout] = Layout(members=("check", "then", "size", "tokens", "poll"))
 

@@ -126,22 +126,30 @@ def redecide(
 ) -> Redecision:
     """Compute the results of a run under another policy from its stored replies. No model is asked.
 
-    ``rubric`` may have other weights, thresholds and rules, and fewer criteria; ``threshold`` replaces the rubric's
-    passing threshold. A case that brought criteria, a rubric or a threshold keeps them, unless ``all_cases`` applies
-    the new ones to these cases too. ``strategy`` and its parameters are those of ``JudgeChain``; ``judges`` names the
-    seats that count. Arguments that you leave out stay as in the run. Replies are read as strictly as in the run, rules
-    of criteria check the stored contents, and timeouts stay timeouts.
+    A case that brought criteria, a rubric or a threshold keeps them, unless ``all_cases`` is set. Arguments that you
+    leave out stay as in the run. Replies are read as strictly as in the run, rules of criteria check the stored
+    contents, and timeouts stay timeouts.
 
     If the new policy needs an answer that the run does not have (a criterion in other words, a seat that was never
     asked), the judgement is undecided and counted as ``unknown``; ``fail_open`` never lets it pass. If the run had
-    ``result_format`` or ``passes``, pass them again. ``out`` is a folder for the redecided run. Raises ``UsageError``
-    for a run that cannot be read, and for a policy that does not fit it.
+    ``result_format`` or ``passes``, pass them again. Raises ``UsageError`` for a run that cannot be read, and for a
+    policy that does not fit it.
 
-    * ``run``: The run, or its folder.
-    * ``quorum``: How many seats must pass, for the strategy ``quorum``.
-    * ``escalate_below``: Ask the next seat below this confidence, for ``cascade``.
-    * ``abstain_below``: The confidence below which the last seat of a ``cascade`` is undecided.
-    * ``command``: The command line that is recorded as what made the new run.
+    Args:
+        run: The run, or its folder.
+        rubric: The rubric, which may have other weights, thresholds and rules, and fewer criteria.
+        threshold: The passing threshold in place of the rubric's, from 0 to 1.
+        all_cases: Apply the new criteria, rubric or threshold also to cases that brought their own.
+        strategy: The strategy, as for ``JudgeChain``.
+        quorum: How many seats must pass, for the strategy ``quorum``.
+        escalate_below: Ask the next seat below this confidence, for ``cascade``.
+        abstain_below: The confidence below which the last seat of a ``cascade`` is undecided.
+        fail_open: Whether an undecided chain passes by policy, as for ``JudgeChain``.
+        judges: The names of the seats that count.
+        result_format: The run's ``result_format``, if it had one.
+        passes: The run's ``passes``, if it had one.
+        out: A folder for the redecided run; ``None`` writes none.
+        command: The command line that is recorded as what made the new run.
     """
     policy = RedecisionPolicy(
         rubric=rubric,
