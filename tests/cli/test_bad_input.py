@@ -288,8 +288,8 @@ def test_a_file_s_name_need_not_be_unicode(line: Line):
     Path(name).write_text("good", encoding="utf-8")
 
     header, first, _ = line("judge", name, "good.txt", *ASK).out.splitlines()
-    assert header.split() == ["outcome", "input", "why"]
-    assert first.endswith("g··.txt  it says good")
+    assert header.split("\t") == ["outcome", "input", "why"]
+    assert first.endswith("g··.txt\tit says good")
     document = line("judge", name, *ASK, "--json")
     assert document.document["input"] == "g??.txt"
 
