@@ -76,7 +76,7 @@ def test_what_cannot_be_judged(line: Line, arguments: list[str], sentence: str):
         ("gemini:m", "gemini:m … a key … set GEMINI_API_KEY or GOOGLE_API_KEY"),
         ("azure:m", "azure:m needs "),
         ("openai:m?key_env=MINE", "openai:m … a key … set MINE"),
-        ("llama:m.gguf", "'llama:m.gguf' … later version"),
+        ("llama:m.gguf", "'llama:m.gguf' … llama-server -m … http://127.0.0.1:8080/v1#NAME"),
         ("replay:gone.jsonl", "recording 'gone.jsonl' … cannot be read … No such file"),
         ("python:gone_module:f", "python:gone_module:f cannot be found … 'gone_module'"),
         ("python:f", "python:f … python:package.module:function"),
@@ -288,8 +288,8 @@ def test_a_file_s_name_need_not_be_unicode(line: Line):
     Path(name).write_text("good", encoding="utf-8")
 
     header, first, _ = line("judge", name, "good.txt", *ASK).out.splitlines()
-    assert header.split() == ["outcome", "input", "why"]
-    assert first.endswith("g··.txt  it says good")
+    assert header.split("\t") == ["outcome", "input", "why"]
+    assert first.endswith("g··.txt\tit says good")
     document = line("judge", name, *ASK, "--json")
     assert document.document["input"] == "g??.txt"
 

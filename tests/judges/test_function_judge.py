@@ -41,7 +41,7 @@ from adjudge.runs import redecide
 from adjudge.testing import ScriptedModel
 from kit.cli import serve
 from kit.environment import require
-from kit.judges import complaint
+from kit.judges import complaint, names
 from kit.patience import HANG
 
 pytestmark = pytest.mark.timed
@@ -330,11 +330,15 @@ TWO = {"a": "Is a.", "b": "Is b."}
 
 
 def test_scores_by_criterion():
-    """Every key is a criterion; one left out or invented leaves it undecided, and so does one value for both."""
+    """Every key is a criterion, and every criterion has one; one value for both is none of the shapes."""
     result = returning({"a": 1.0, "b": {"score": 0.5, "reasoning": "half"}}, criteria=TWO)
     assert (result.score, result.criterion("b").reasoning) == (0.75, "half")
-    for value in ({"a": 1.0}, {"a": 1.0, "b": 1.0, "c": 1.0}, True, 0.5, (1.0, "so"), {"score": 1.0}, {"passed": True}):
-        assert returning(value, criteria=TWO).undecided_because == "missing_criterion"
+    for value in (True, 0.5, (1.0, "so"), {"score": 1.0}, {"passed": True}):
+        assert names(refusal(value, criteria=TWO), "one value for 2 criteria ('a', 'b')", '{"a": 1, "b": 1}')
+    for value in ({"a": 1.0}, [{"key": "a", "score": 1.0}]):
+        assert names(refusal(value, criteria=TWO), "no score for 'b'", '{"a": 1, "b": 1}')
+    for value in ({"a": 1.0, "b": 1.0, "it": 1.0}, [{"key": name, "score": 1.0} for name in ("a", "b", "it")]):
+        assert names(refusal(value, criteria=TWO), "returned 'it'", "'a', 'b'", '{"a": 1, "b": 1}')
     assert returning({"a": 1.0, "b": math.nan}, criteria=TWO).undecided_because == "off_scale"
 
 
@@ -528,11 +532,40 @@ def test_an_exception_of_a_library_is_placed_in_the_function_that_called_it():
 
 
 def test_a_misspelt_criterion_is_named():
-    """Beside the one that is missing, so that nobody looks for it in the rubric."""
-    result = returning({"polite": 1.0, "shrt": 1.0}, criteria={"polite": "Is polite.", "short": "Is short."})
-    assert result.undecided_because == "missing_criterion"
-    assert "criterion 'short' appears 0 times" in result.detail
-    assert "'shrt', and the rubric has no such criterion" in result.detail
+    """Beside those of the rubric and the nearest of them: the slip would leave every case undecided."""
+    criteria = {"polite": "Is polite.", "short": "Is short."}
+    for value in ({"polite": 1.0, "shrt": 1.0}, [{"key": name, "score": 1.0} for name in ("polite", "shrt")]):
+        assert names(refusal(value, criteria=criteria), "'shrt'", "'polite', 'short'", "did you mean 'short'?")
+
+
+def test_criteria_that_depend_on_the_content_end_no_batch():
+    """After the first answer that has them all, content that brings others about is undecided, and the rest is judged.
+
+    In the reply form, which may be a model's, they are undecided from the beginning.
+    """
+    scores = {"fine": {"a": 1.0, "b": 1.0}, "less": {"a": 1.0}, "more": {"a": 1.0, "b": 1.0, "c": 1.0}, "one": 1.0}
+    judge = Judge(lambda content: scores[content])
+
+    assert judge.evaluate_sync("fine", criteria=TWO).passed
+    for content in ("less", "more", "one"):
+        assert judge.evaluate_sync(content, criteria=TWO).undecided_because == "unparseable"
+    assert judge.evaluate_sync("fine", criteria=TWO).passed
+    for entries in ([{"name": "a", "score": 1.0}], [{"name": name, "score": 1.0} for name in ("a", "b", "c")]):
+        assert returning({"criteria": entries}, criteria=TWO).undecided_because == "missing_criterion"
+
+
+def test_a_criterion_that_a_rule_decides_is_not_the_function_s():
+    """The error names those that it is asked about."""
+    ruled = Rubric(
+        name="Ruled",
+        criteria=[
+            Criterion(name="hashes", description="Uses bcrypt.", rule={"regex": "bcrypt"}),
+            Criterion(name="clear", description="Is clear."),
+        ],
+    )
+
+    assert returning({"clear": 1.0}, ruled).score == 0.5
+    assert names(refusal({"hashes": 1.0, "clear": 1.0}, ruled), "'hashes'", "asked about are 'clear'")
 
 
 def test_criteria_with_weights_are_a_rubric():

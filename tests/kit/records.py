@@ -159,7 +159,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "Rubric": {"criteria": lambda: (example("Criterion"),), "scale": (0.0, 1.0)},
     "Slices": {"slices": lambda: (example("Slice"),)},
     "Step": {"role": "assistant", "text": ""},
-    "Succession": {"measurement": _measure},
+    "Replacement": {"measurement": _measure},
     "ToolRecord": {"approved_by": None},
     "ToolUsage": {"successes": 2, "failures": 1},
     "Verification": {"code": None},

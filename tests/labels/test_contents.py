@@ -18,7 +18,7 @@ pytest.importorskip("scipy", reason="needs numpy and scipy: pip install 'adjudge
 from adjudge import Case, Dataset, Judge, UsageError, judge_function, open_run, run
 from adjudge.dataset import Label, digest_content, load_labels, make_content_set, write_labels
 from adjudge.labels import continue_plan, find_plan_status, load_plan, make_plan, open_label_queue, write_plan
-from adjudge.measurement import list_labelled, make_measurement, make_succession, measure_file
+from adjudge.measurement import compare_replacements, list_labelled, make_measurement, measure_file
 from adjudge.report import make_report
 from adjudge.runs import Run, redecide
 from adjudge.testing import make_scripted_reply
@@ -215,7 +215,7 @@ def test_a_draw_from_other_contents_is_no_random_sample(place: Path, line: Line,
 
 
 def test_a_label_of_another_content_counts_nowhere(place: Path):
-    """Neither in a measurement nor in a report, a data set or a succession; those of unchanged contents do."""
+    """Neither in a measurement nor in a report, a data set or a replacement; those of unchanged contents do."""
     cases = [replace(case, content=f"{case.content}!") if int(case.id[1:]) % 2 else case for case in make_cases()]
     labels = load_labels(place / "labels.jsonl")
     kept = [item for item in labels if int(item.case[1:]) % 2 == 0]
@@ -223,14 +223,14 @@ def test_a_label_of_another_content_counts_nowhere(place: Path):
         measurement = make_measurement(done, labels=labels)
         joined = [case for case in Dataset.of(cases).with_labels(labels) if case.labels]
         report = make_report(done, labels=labels)
-        succession = make_succession(before, [before], labels=labels)
+        replacement = compare_replacements(before, [before], labels=labels)
 
         assert (measurement.labelled, measurement.other_contents) == (len(kept), len(labels) - len(kept))
         assert {case.id for case in joined} == {item.case for item in kept}
         assert report.labels is not None
         assert report.labels.accuracy.of == len(kept)
         assert {case.id for case in list_labelled(done, labels)} == {item.case for item in kept}
-        assert succession.cases == len(labels)
+        assert replacement.cases == len(labels)
 
 
 # ---------------------------------------------------------------- what is missing or forged

@@ -76,7 +76,7 @@ def test_options_stand_in_the_name_or_beside_it():
         ("openai:", "needs a name after the colon"),
         ("replay:", "needs a name after the colon"),
         ("decisions:x", "not the name of a model"),
-        ("llama:/a.gguf", "later version"),
+        ("llama:/a.gguf", "name it http://127.0.0.1:8080/v1#NAME"),
         ("http://host/v1", "needs the model's name after '#'"),
         ("http:///v1#m", "must be like https://host/v1"),
         ("http://host:x/v1#m", "port"),

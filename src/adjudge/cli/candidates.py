@@ -68,7 +68,7 @@ class Inquiry:
     cases: Sequence[Case]
     config: Config
     options: Mapping[str, Any]
-    """Those of ``ask_successor`` that are the same for every candidate."""
+    """Those of ``ask_candidate`` that are the same for every candidate."""
     batch: BatchOptions | None
     interrupted: asyncio.Event = field(default_factory=asyncio.Event)
     _runs: list[_CandidateRun] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Inquiry:
         Raises ``UsageError`` with nobody asked for a candidate that cannot be, and by batch the first error of a
         candidate when the others have ended: what they wait for is paid for.
         """
-        from adjudge.runs.successor import ask_successor
+        from adjudge.runs.same_question import ask_candidate
 
         judges: list[Any] = []
         try:
@@ -87,7 +87,7 @@ class Inquiry:
             # Everybody is checked before anybody is asked: a slip in the last name must not cost what the first takes.
             batches = self._choose_batches(candidates, judges)
             for candidate, judge, batch in zip(candidates, judges, batches, strict=True):
-                running = await ask_successor(
+                running = await ask_candidate(
                     self.before, judge, self.cases, out=candidate.folder, batch=batch or False, **self.options
                 )
                 self._runs.append(_CandidateRun(candidate=candidate, running=running))

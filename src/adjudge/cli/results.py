@@ -73,9 +73,9 @@ def _to_dict(item: InputItem, result: JudgeResult) -> dict[str, Any]:
 
 
 def print_results(done: Sequence[Done], *, single: bool) -> None:
-    """The results for people: everything about one, a line for each of several; in a pipe with a header."""
+    """The results for people: everything about one, a line for each of several; in a pipe with a header and tabs."""
     if not single and not draws() and any(result is not None for _, result in done):
-        print_line("outcome  input  why")
+        _print_fields("outcome", "input", "why")
     for item, result in done:
         if result is not None and single:
             _print_one(result)
@@ -169,12 +169,17 @@ def name_item(item: InputItem) -> dict[str, Any]:
 
 
 def _print_line(item: InputItem, result: JudgeResult) -> None:
-    from rich.text import Text
-
     undecided = result.outcome == "undecided"
     reason = clean(list_seats(result) if undecided else result.detail or result.reasoning, keep_lines=False)
-    line = Text(f"{describe_outcome(result)}  {clean(item.label, keep_lines=False)}", style=COLOURS[result.outcome])
-    show_drawing(line + Text(f"  {reason[: 400 if undecided else 160]}" if reason else "", style="default"))
+    reason = reason[: 400 if undecided else 160]
+    outcome, label = describe_outcome(result), clean(item.label, keep_lines=False)
+    if not draws():  # names and outcomes may have blanks in them
+        _print_fields(outcome, label, reason)
+        return
+    from rich.text import Text
+
+    line = Text(f"{outcome}  {label}", style=COLOURS[result.outcome])
+    show_drawing(line + Text(f"  {reason}" if reason else "", style="default"))
 
 
 def _print_summary(done: Sequence[Done]) -> None:

@@ -33,8 +33,8 @@ _PREFIXES: Mapping[str, tuple[str, ...]] = {
 }
 """Every prefix, with the options it takes."""
 
-
-_LATER = ("llama",)
+_RESERVED = ("llama",)
+"""Prefixes that open nothing: a file of llama.cpp's is served by its own server."""
 
 
 def open_model(spec: str, *, allow_python: bool = False, **options: object) -> Model:
@@ -56,8 +56,12 @@ def open_model(spec: str, *, allow_python: bool = False, **options: object) -> M
     prefix, colon, remainder = spec.partition(":")
     if spec == "rules":
         return _RulesOnly()
-    if prefix in _LATER and colon:
-        raise UsageError(f"{_show_spec(spec)}: {prefix}: models arrive in a later version")
+    if prefix in _RESERVED and colon:
+        raise UsageError(
+            f"{_show_spec(spec)} opens no model; start llama.cpp's server (llama-server -m FILE --port 8080), and name "
+            "it http://127.0.0.1:8080/v1#NAME",
+            argument="spec",
+        )
     if prefix not in _PREFIXES or not colon or prefix == "rules":
         _reject_name(spec, prefix)
     remainder, from_name = _split_options(prefix, remainder)
@@ -80,7 +84,7 @@ def resolve_model(name: str, current: Model) -> Model:
         current: The model that would be asked otherwise.
     """
     prefix, colon, _ = name.partition(":")
-    if name == "rules" or (colon and (prefix in _PREFIXES or prefix in _LATER)):
+    if name == "rules" or (colon and (prefix in _PREFIXES or prefix in _RESERVED)):
         around: Callable[[Model], Model] | None = getattr(current, "around", None)
         return open_model(name) if around is None else around(open_model(name))
     rename: Callable[[str], Model] | None = getattr(current, "named", None)

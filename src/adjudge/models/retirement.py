@@ -114,10 +114,8 @@ def _read_anthropic(model: str, members: Mapping[str, Any]) -> Retirement:
 
 
 def _read_mistral(model: str, members: Mapping[str, Any]) -> Retirement:
-    on, successor = _read_day(members.get("deprecation")), members.get("deprecation_replacement_model")
-    replacement = (
-        clean(successor[:LONGEST_NAME], keep_lines=False) if isinstance(successor, str) and successor else None
-    )
+    on, named = _read_day(members.get("deprecation")), members.get("deprecation_replacement_model")
+    replacement = clean(named[:LONGEST_NAME], keep_lines=False) if isinstance(named, str) and named else None
     return Retirement(model=model, state="active" if on is None else "deprecated", on=on, replacement=replacement)
 
 

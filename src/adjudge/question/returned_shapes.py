@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from adjudge.errors import ReplyError, ShapeError
-from adjudge.formats.text import show
+from adjudge.formats.text import list_names, show, suggest
 from adjudge.question.question import Question
 from adjudge.question.reply_object import FLAGS
 from adjudge.question.score import ENTRY_FORM, OTHER_WORDS
@@ -106,13 +106,34 @@ def _bring_into_scores(returned: Any, question: Question, rubric: Rubric) -> Map
         if any(name in returned for name in _VERDICT):
             _refuse_ambiguous(returned, criteria, question)
         elif any(name in criteria for name in returned):
+            _check_names([*returned], question)
             return {"criteria": [_make_entry(name, value, question, rubric) for name, value in returned.items()]}
     elif isinstance(returned, list) and returned and all(isinstance(it, dict) and "key" in it for it in returned):
+        _check_names([item["key"] for item in returned], question)
         return {"criteria": [_make_entry(item["key"], item, question, rubric) for item in returned]}
     verdict = _read_verdict(returned, question)
     entry = _make_entry(_find_criterion(question), returned, question, rubric)
     flag = {"passed": verdict["passed"]} if "passed" in verdict and "score" in verdict else {}
     return {"criteria": [entry], "reasoning": verdict["reasoning"], **flag}
+
+
+def _check_names(returned: list[Any], question: Question) -> None:
+    """Raise ``ShapeError`` unless every criterion that the question asks about, and no other, is among these names.
+
+    In the reply form, which a function may have from a model, another name is a fault of the reply, as a model's is.
+    Here the names are of the function's author, and a slip in one would leave every case undecided.
+    """
+    asked = [criterion.name for criterion in question.open_criteria]
+    unknown = [name for name in returned if name not in asked]
+    if unknown:
+        remedy = suggest(unknown[0], asked) or f"; {describe_expected(question)}"
+        raise ShapeError(
+            f"the function returned {show(unknown[0])}, and the criteria that it is asked about are "
+            f"{list_names(asked)}{remedy}"
+        )
+    missing = [name for name in asked if name not in returned]
+    if missing:
+        raise ShapeError(f"the function returned no score for {list_names(missing)}; {describe_expected(question)}")
 
 
 def _make_entry(name: object, value: Any, question: Question, rubric: Rubric) -> dict[str, Any]:
@@ -238,13 +259,12 @@ def describe_scale_remedy(returned: Mapping[str, Any], rubric: Rubric) -> str:
 
 
 def _find_criterion(question: Question) -> str:
-    """Return the name of the one criterion that a mere boolean or number is about. Raises ``ReplyError``."""
+    """Return the name of the one criterion that a mere boolean or number is about. Raises ``ShapeError``."""
     criteria = question.open_criteria
     if len(criteria) != 1:
-        names = ", ".join(repr(criterion.name) for criterion in criteria)
-        raise ReplyError(
-            "missing_criterion",
-            f"the function returned one value for {len(criteria)} criteria ({names}); {describe_expected(question)}",
+        names = list_names(criterion.name for criterion in criteria)
+        raise ShapeError(
+            f"the function returned one value for {len(criteria)} criteria ({names}); {describe_expected(question)}"
         )
     return criteria[0].name
 

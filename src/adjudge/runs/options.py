@@ -62,8 +62,8 @@ class Source:
             return self.cases.may_judge_itself
         if not self.cases.may_judge_itself:
             return False
-        first = next(iter(self.cases), None)
-        return first is not None and (first.criteria is not None or first.rubric is not None)
+        # Not of the first case alone: a suite may begin with one that nothing of its own can judge.
+        return any(case.criteria is not None or case.rubric is not None for case in self.cases)
 
     def list_unapplied(self) -> Mapping[str, int]:
         """List what a run does not apply of a suite, in words, each with how often; nothing if that was done before.

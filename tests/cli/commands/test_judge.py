@@ -138,7 +138,7 @@ def test_what_cannot_be_read_stops_nothing_else(line: Line):
     Path("empty").mkdir()
     ran = line("judge", "missing.txt", "good.txt", "empty", "bad.txt", "ugly.txt", *POLITE, "--judge", WORDS)
 
-    assert [text.split("  ")[:2] for text in ran.out.splitlines()] == [
+    assert [text.split("\t")[:2] for text in ran.out.splitlines()] == [
         ["outcome", "input"],
         ["✓ passed 1.00 of 0.70 needed", "good.txt"],
         ["✗ failed 0.00 of 0.70 needed", "bad.txt"],
@@ -149,6 +149,19 @@ def test_what_cannot_be_read_stops_nothing_else(line: Line):
     assert names(missing, "cannot read missing.txt", "No such file", "name a file")
     assert names(empty, "empty", "no text file", "name a folder")
     assert names(ugly, "ugly.txt", "undecided (unparseable)", UNREAD)
+
+
+def test_several_results_in_a_pipe_have_tabs_between_their_fields(line: Line):
+    """A name and an outcome may have blanks in them, and what a judge says may have tabs and lines."""
+    Path("two  words.txt").write_text("good", encoding="utf-8")
+    with serve(reasoning="so\tand\nso") as provider:
+        ran = line("judge", "two  words.txt", "good.txt", *POLITE, "--judge", provider.spec)
+
+    assert [text.split("\t") for text in ran.out.splitlines()] == [
+        ["outcome", "input", "why"],
+        ["✓ passed 1.00 of 0.70 needed", "two words.txt", "so and so"],
+        ["✓ passed 1.00 of 0.70 needed", "good.txt", "so and so"],
+    ]
 
 
 def test_json_is_one_document(line: Line):
@@ -199,7 +212,7 @@ def test_rows_bring_what_belongs_to_them(line: Line):
     assert ran.status == 0
     assert ["the task of one" in prompt for prompt in prompts] == [True, False]
     assert ["the task of all" in prompt for prompt in prompts] == [False, True]
-    assert [text.rpartition("  ")[0].split("  ")[1] for text in ran.out.splitlines()[1:]] == [
+    assert [text.split("\t")[1] for text in ran.out.splitlines()[1:]] == [
         "rows.jsonl: own",
         "rows.jsonl: none",
     ]
@@ -437,7 +450,7 @@ def test_content_that_is_too_large_stops_nothing_else(line: Line):
         ran = line("judge", "long.txt", "good.txt", *POLITE, "--judge", spec)
 
     assert ran.status == 2
-    assert ran.out.startswith("outcome  input  why\n✓ passed 1.00 of 0.70 needed  good.txt")
+    assert ran.out.startswith("outcome\tinput\twhy\n✓ passed 1.00 of 0.70 needed\tgood.txt\t")
     assert f"adjudge: long.txt: the question is 500 characters long and '{provider.spec}' takes 100; " in ran.err
 
 

@@ -32,7 +32,7 @@ def test_every_text_of_a_folder_is_judged(line: Line):
     paths = [str(Path("texts", name)) for name in ("a/c.txt", "a/z.md", "b.txt")]
 
     assert ran.status == 0
-    assert [text.split("  ")[1] for text in ran.out.splitlines()] == ["input", *paths]
+    assert [text.split("\t")[1] for text in ran.out.splitlines()] == ["input", *paths]
     assert "left out of texts: 2 hidden, 1 binary\n" in ran.err
     assert "3 inputs: 3 passed" in ran.err
 

@@ -16,6 +16,8 @@ CONTAINS = {"type": "contains", "value": "Paris"}
 
 CODE = {"type": "javascript", "value": "require('fs').writeFileSync('ran', 'x')"}
 
+MEANT = {"type": "llm-rubric", "value": "Is right."}
+
 ITEM = {"run_id": "r", "data_source_idx": 0, "item": {"gold": "Paris"}, "grades": {}}
 
 CHECK = {"type": "string_check", "name": "match", "operation": "eq"}
@@ -33,6 +35,13 @@ def line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
 def write(*tests: dict[str, Any], path: str = "suite.json") -> str:
     Path(path).write_text(json.dumps({"tests": list(tests)}), encoding="utf-8")
     return path
+
+
+def write_asked() -> str:
+    """Write a judge in code that passes everything, and says on standard error that it was asked."""
+    code = "import sys\n\n\ndef say(content):\n    print('asked', file=sys.stderr)\n    return True\n"
+    Path("asked.py").write_text(code, encoding="utf-8")
+    return "python:asked:say"
 
 
 def judge(line: Line, *more: str, kind: str = "promptfoo", path: str = "suite.json") -> Any:
@@ -65,15 +74,28 @@ def test_what_is_not_applied_is_said_with_the_reason_and_not_run(line: Line):
 
 def test_what_is_not_applied_is_said_before_anybody_is_asked(line: Line):
     """So that it can be stopped before it costs something."""
-    Path("asked.py").write_text(
-        "import sys\n\n\ndef say(content):\n    print('asked', file=sys.stderr)\n    return True\n", encoding="utf-8"
-    )
-    write({"providerOutput": "Paris.", "assert": [{"type": "llm-rubric", "value": "Is right."}, CODE]})
-    ran = line("run", "suite.json", "--from", "promptfoo", "--judge", "python:asked:say", "--out", "R")
+    write({"providerOutput": "Paris.", "assert": [MEANT, CODE]})
+    ran = line("run", "suite.json", "--from", "promptfoo", "--judge", write_asked(), "--out", "R")
 
     assert ran.status == 0
     assert ran.err.count("asked") == 1
     assert ran.err.index("assertion 'javascript' not applied") < ran.err.index("asked")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_test_that_only_code_could_judge_is_left_out_and_said_before_anybody_is_asked(line: Line, first: int):
+    """The others are judged by their own assertions, wherever they stand, without a rubric on the command line."""
+    tests = [
+        {"providerOutput": "Rome.", "assert": [CODE]},
+        {"providerOutput": "Paris.", "assert": [CONTAINS, MEANT]},
+    ]
+    write(tests[first], tests[1 - first])
+    ran = line("run", "suite.json", "--from", "promptfoo", "--judge", write_asked(), "--out", "R")
+
+    assert ran.status == 0
+    assert [(item.case.content, item.result.outcome) for item in open_run("R").items()] == [("Paris.", "passed")]
+    assert ran.err.count("asked") == 1
+    assert ran.err.index("1 of 2 cases are not judged") < ran.err.index("asked")
 
 
 @pytest.mark.parametrize("kind", ["promptfoo", "openai-evals"])

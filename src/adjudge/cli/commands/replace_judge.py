@@ -22,7 +22,7 @@ from adjudge.formats.arguments import check_share
 from adjudge.runs.folder import Run, open_run
 
 if TYPE_CHECKING:
-    from adjudge.measurement.succession import Succession
+    from adjudge.measurement.replacement import Replacement
 
 DONE, NONE, UNKNOWN = 0, 1, 3
 
@@ -74,7 +74,7 @@ def replace_judge(
     Exit status: 0 a candidate may follow, 1 none may, 2 wrong usage, 3 none may yet (too few labelled cases), or a
     provider failed, 130 interrupted.
     """
-    from adjudge.measurement.succession import list_labelled, make_succession
+    from adjudge.measurement.replacement import compare_replacements, list_labelled
     from adjudge.trust.extra import check_extra
 
     check_extra()
@@ -104,18 +104,18 @@ def replace_judge(
             if answered is None:
                 return INTERRUPTED
             runs |= {candidate.name: stack.enter_context(run) for candidate, run in zip(to_ask, answered, strict=True)}
-        succession = make_succession(
+        replacement = compare_replacements(
             before, [runs[candidate.name] for candidate in named], labels=decisions, margin=margin
         )
         if as_json:
-            write_json(succession.to_dict())
+            write_json(replacement.to_dict())
         else:
-            from adjudge.report.succession_document import make_succession_document
+            from adjudge.report.replacement_document import make_replacement_document
 
-            print_document(make_succession_document(succession))
+            print_document(make_replacement_document(replacement))
         for candidate in to_ask:
             note_unanswered(candidate.name, runs[candidate.name])
-    return find_status(succession)
+    return find_status(replacement)
 
 
 def note_unanswered(name: str, run: Run) -> None:
@@ -133,7 +133,7 @@ def note_unanswered(name: str, run: Run) -> None:
     )
 
 
-def find_status(succession: Succession) -> int:
+def find_status(replacement: Replacement) -> int:
     """The exit status."""
-    standings = {candidate.standing for candidate in succession.candidates}
+    standings = {candidate.standing for candidate in replacement.candidates}
     return DONE if "may follow" in standings else UNKNOWN if "unknown" in standings else NONE

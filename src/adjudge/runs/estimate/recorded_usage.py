@@ -18,7 +18,7 @@ from adjudge.runs.batch.session import make_patient
 from adjudge.runs.estimate.metered_model import MeteredModel
 from adjudge.runs.folder import Run
 from adjudge.runs.judging import resolve_question
-from adjudge.runs.successor import read_question
+from adjudge.runs.same_question import read_question
 
 SeatKey = tuple[str, int]
 """A model's name, and the number of seats before this one that have the same model."""

@@ -1,4 +1,4 @@
-"""May another judge follow one that is retired: the comparison as a document."""
+"""May another judge replace one that is retired: the comparison as a document."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from adjudge.dataset.case_ids import shorten_case_id
 from adjudge.formats.numbers import NOTHING, format_apart, format_dollars, format_points
-from adjudge.measurement.succession import Candidate, PairedShare, Succession
+from adjudge.measurement.replacement import Candidate, PairedShare, Replacement
 from adjudge.report.document import (
     Block,
     Cell,
@@ -25,29 +25,29 @@ _LISTED = 10
 """Flips that are listed of each candidate."""
 
 
-def make_succession_document(succession: Succession) -> Document:
-    """Make the document of a succession: how each candidate agrees with people beside the judge it may follow."""
-    successors = succession.successors
+def make_replacement_document(replacement: Replacement) -> Document:
+    """Make the document of a replacement: how each candidate agrees with people, beside the judge to be replaced."""
+    replacements = replacement.replacements
     end: tuple[str | Words, ...] | str = (
-        (Words(text=successors[0].judge), " may follow") if successors else "none may follow on these labels"
+        (Words(text=replacements[0].judge), " may follow") if replacements else "none may follow on these labels"
     )
     panels = [
         Panel(title=Words(text=candidate.judge), blocks=list(_explain_candidate(candidate)))
-        for candidate in succession.candidates
+        for candidate in replacement.candidates
     ]
     return Document(
         name=(
-            f"{succession.cases:,} labelled cases; ",
-            Words(text=succession.judge),
-            f" and who may follow, within {100 * succession.margin:g} points",
+            f"{replacement.cases:,} labelled cases; ",
+            Words(text=replacement.judge),
+            f" and who may follow, within {100 * replacement.margin:g} points",
         ),
-        headline=f"{len(successors)} of {len(succession.candidates)} may follow",
-        doubts=list_doubts([succession.measurement] if succession.measurement is not None else []),
-        blocks=[_make_table(succession), Panels(panels=panels), Paragraph(text=""), Paragraph(text=end)],
+        headline=f"{len(replacements)} of {len(replacement.candidates)} may follow",
+        doubts=list_doubts([replacement.measurement] if replacement.measurement is not None else []),
+        blocks=[_make_table(replacement), Panels(panels=panels), Paragraph(text=""), Paragraph(text=end)],
     )
 
 
-def _make_table(succession: Succession) -> Table:
+def _make_table(replacement: Replacement) -> Table:
     """Make the table of the judge and the candidates."""
     columns = [
         Column("judge"),
@@ -58,11 +58,11 @@ def _make_table(succession: Succession) -> Table:
         Column("a case costs", "number"),
         Column("verdict"),
     ]
-    first = succession.candidates[0]
+    first = replacement.candidates[0]
     wrong = first.wrong_passes
     rows: list[list[Cell]] = [
         [
-            Words(text=succession.judge),
+            Words(text=replacement.judge),
             _format_share(first.agreement.before, first.agreement.of),
             "",
             NOTHING if wrong is None else _format_share(wrong.before, wrong.of),
@@ -71,8 +71,8 @@ def _make_table(succession: Succession) -> Table:
             "now",
         ]
     ]
-    rows += [_make_candidate_row(candidate) for candidate in succession.candidates]
-    caption = f"Intervals of {100 * succession.level:.4g} %, in points."
+    rows += [_make_candidate_row(candidate) for candidate in replacement.candidates]
+    caption = f"Intervals of {100 * replacement.level:.4g} %, in points."
     return Table(columns=columns, rows=rows, caption=caption)
 
 

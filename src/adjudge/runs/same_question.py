@@ -27,7 +27,7 @@ _TEXTS = ("instructions", "reference", "task", "context")
 _KNOWN = frozenset({"wording", "pairs", *_TEXTS})
 
 
-async def ask_successor(
+async def ask_candidate(
     earlier: Run,
     judge: JudgeLike | ModelSource,
     cases: Sequence[Case],
@@ -46,12 +46,12 @@ async def ask_successor(
     that a run does not hold, or worded otherwise than this version of adjudge does.
     """
     rubric, arguments, on_conflict = read_question(earlier)
-    successor = as_judge(judge, keep_name=True)
+    candidate = as_judge(judge, keep_name=True)
 
     def may_bring_criteria() -> bool:
         return any(case.brings_own for case in cases)
 
-    assignment = await resolve_question(successor, rubric, arguments, on_conflict, cases_bring=may_bring_criteria)
+    assignment = await resolve_question(candidate, rubric, arguments, on_conflict, cases_bring=may_bring_criteria)
     described = None if assignment.rubric is None else assignment.rubric.to_dict()
     for name, described_part in (("asked", assignment.described), ("rubric", described)):
         check_same_question(earlier, name, digest_description(described_part))

@@ -23,13 +23,13 @@ from adjudge.measurement.measurement import OPEN, Measurement
 from adjudge.measurement.run_labels import read_queue
 from adjudge.runs.folder import Run
 from adjudge.runs.item import RunItem, lacks_cost
-from adjudge.runs.successor import check_same_question
+from adjudge.runs.same_question import check_same_question
 from adjudge.trust.difference import compute_mcnemar, find_grouped_difference, find_paired_difference
 from adjudge.trust.extra import check_extra
 from adjudge.trust.resampling import LEAST_UNITS, find_bootstrap_interval
 
 MARGIN = 0.05
-"""The margin by which a successor may agree less with people than the old judge, as a share of the cases."""
+"""The margin by which a candidate may agree less with people than the old judge, as a share of the cases."""
 
 LEVEL = 0.95
 """The confidence of the statements about all candidates together."""
@@ -87,7 +87,7 @@ class Flip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One judge beside the one it may follow."""
+    """One judge beside the one that it may replace."""
 
     _layout: ClassVar[Layout] = Layout(
         members=(
@@ -148,24 +148,24 @@ def _write_flips(flips: Mapping[tuple[str, str], int]) -> list[dict[str, str | i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Succession:
-    """The candidates for a judge's place, in the order in which they were named.
+class Replacement:
+    """The replacement of a judge: the candidates for its place, in the order in which they were named.
 
     The rule: a candidate may follow if, with 95 % confidence for all candidates together, it agrees with people on at
     most ``margin`` fewer of the cases, and passes at most ``margin`` more of the cases that people failed. It may not
     if one of the two is shown to be worse than that.
     """
 
-    schema: ClassVar[str] = "adjudge/succession/1"
+    schema: ClassVar[str] = "adjudge/replacement/1"
     _layout: ClassVar[Layout] = Layout(
-        members=("judge", "folder", "margin", "level", "cases", "successors", "measurement", "candidates"),
-        computed={"successors": lambda succession: [successor.judge for successor in succession.successors]},
+        members=("judge", "folder", "margin", "level", "cases", "replacements", "measurement", "candidates"),
+        computed={"replacements": lambda replacement: [candidate.judge for candidate in replacement.replacements]},
     )
 
     judge: str
-    """The judge that is to be followed."""
+    """The judge that is to be replaced."""
     folder: str
-    """The folder of the run of the judge that is to be followed."""
+    """The folder of the run of the judge that is to be replaced."""
     margin: float
     """The largest loss that is still accepted, as a share: 0.05 is five of a hundred cases."""
     level: float
@@ -178,7 +178,7 @@ class Succession:
     """The candidates, in the order in which they were named."""
 
     @property
-    def successors(self) -> tuple[Candidate, ...]:
+    def replacements(self) -> tuple[Candidate, ...]:
         """The candidates that may follow, the one that agrees most first; at the same agreement, the cheaper one.
 
         A cost that is unknown comes after every known one.
@@ -189,7 +189,7 @@ class Succession:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """This value as plain data, whose schema is ``adjudge/succession/1``."""
+        """This value as plain data, whose schema is ``adjudge/replacement/1``."""
         return write_record(self)
 
 
@@ -210,9 +210,9 @@ def list_labelled(run: Run, labels: Iterable[Label] | None = None) -> list[Case]
     return [judged.case for judged in _read_cases(run, _find_people(run, labels))]
 
 
-def make_succession(
+def compare_replacements(
     before: Run, candidates: Sequence[Run], *, labels: Iterable[Label] | None = None, margin: float = MARGIN
-) -> Succession:
+) -> Replacement:
     """Compare the judges of runs with the one that judged the same cases before them.
 
     A candidate must have judged every labelled case, with the same question. Needs ``adjudge[trust]``; raises
@@ -227,7 +227,7 @@ def make_succession(
     check_extra()
     check_share("margin", margin)
     if not candidates:
-        raise UsageError("a succession needs at least one candidate; name a judge, or a run of one")
+        raise UsageError("a replacement needs at least one candidate; name a judge, or a run of one")
     people = _find_people(before, labels)
     old = list(_read_cases(before, people))
     if not old:
@@ -237,7 +237,7 @@ def make_succession(
     # Each statement about a candidate can be wrong; so many together must not be wrong more often than one may.
     level = 1 - (1 - LEVEL) / len(candidates)
     compared = [_compare_candidate(before, run, old, people, margin=margin, level=level) for run in candidates]
-    return Succession(
+    return Replacement(
         judge=_name_judge(before),
         folder=str(before.folder),
         margin=margin,
@@ -312,7 +312,7 @@ def _compare_candidate(
     margin: float,
     level: float,
 ) -> Candidate:
-    """Compare a candidate with the judge that it would follow, on all labelled cases. Raises ``UsageError``."""
+    """Compare a candidate with the judge that it would replace, on all labelled cases. Raises ``UsageError``."""
     for name in ("asked", "rubric"):
         check_same_question(before, name, run.manifest["digests"].get(name))
     after = {judged.case.id: judged for judged in _read_cases(run, people)}

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from adjudge import Case, Judge, Usage, UsageError, open_run, run
-from adjudge.measurement import list_labelled, make_measurement, make_succession
+from adjudge.measurement import compare_replacements, list_labelled, make_measurement
 from adjudge.models import Reply, Request
 from adjudge.trust import find_grouped_difference, find_interval, find_paired_difference
 from kit.cli import Line
@@ -50,8 +50,8 @@ def test_flips_are_counted_both_ways_and_agreement_is_that_of_the_measurement(tm
     old = judge(tmp_path, "old", range(20), cases)
     new = judge(tmp_path, "new", range(10, 25), cases)
 
-    succession = make_succession(old, [new])
-    [candidate] = succession.candidates
+    replacement = compare_replacements(old, [new])
+    [candidate] = replacement.candidates
 
     assert (candidate.gained, candidate.lost) == (10, 5)
     assert (candidate.agreement.before, candidate.agreement.after, candidate.agreement.of) == (280, 285, 300)
@@ -79,10 +79,10 @@ def test_a_candidate_follows_only_where_the_labels_show_that_it_may(tmp_path, wr
     old = judge(tmp_path, "old", range(5), cases)
     new = judge(tmp_path, "new", wrong, cases)
 
-    succession = make_succession(old, [new])
+    replacement = compare_replacements(old, [new])
 
-    assert succession.candidates[0].standing == standing
-    assert [item.judge for item in succession.successors] == (["new"] if standing == "may follow" else [])
+    assert replacement.candidates[0].standing == standing
+    assert [item.judge for item in replacement.replacements] == (["new"] if standing == "may follow" else [])
 
 
 class Counted(Words):
@@ -113,7 +113,7 @@ def test_what_groups_cost_has_an_interval_unless_all_cost_the_same(tmp_path, by_
     model = CountedByPlace("new", by_group=by_group)
     prices = {"new": {"input": 1.0, "output": 5.0}}
     new = run(cases, Judge(model), criteria=CRITERIA, out=tmp_path / "new", prices=prices).finish_sync()
-    [candidate] = make_succession(old, [new]).candidates
+    [candidate] = compare_replacements(old, [new]).candidates
 
     assert candidate.cost_usd[1] == pytest.approx(175e-6)
     assert (candidate.cost_interval is None) == (not by_group)
@@ -132,10 +132,10 @@ def test_an_unknown_cost_does_not_put_a_candidate_first(tmp_path):
         for name in ("unknown", "known")
     )
 
-    succession = make_succession(old, [unknown, known])
+    replacement = compare_replacements(old, [unknown, known])
 
-    assert [item.cost_usd[1] is None for item in succession.candidates] == [True, False]
-    assert [item.judge for item in succession.successors] == ["known", "unknown"]
+    assert [item.cost_usd[1] is None for item in replacement.candidates] == [True, False]
+    assert [item.judge for item in replacement.replacements] == ["known", "unknown"]
 
 
 @pytest.mark.slow
@@ -145,8 +145,8 @@ def test_several_candidates_need_more_evidence_each(tmp_path):
     old = judge(tmp_path, "old", range(5), cases)
     every = [judge(tmp_path, f"new-{at}", range(at), cases) for at in range(3)]
 
-    alone = make_succession(old, every[:1]).candidates[0].agreement
-    together = make_succession(old, every).candidates[0].agreement
+    alone = compare_replacements(old, every[:1]).candidates[0].agreement
+    together = compare_replacements(old, every).candidates[0].agreement
 
     assert together.low < alone.low < alone.high < together.high
 
@@ -160,7 +160,7 @@ def test_cases_of_few_groups_are_not_taken_for_independent_ones(tmp_path):
     ]
     old, new = judge(tmp_path, "old", range(5), cases), judge(tmp_path, "new", range(5), cases)
 
-    candidate = make_succession(old, [new]).candidates[0]
+    candidate = compare_replacements(old, [new]).candidates[0]
 
     assert candidate.standing == "unknown"
     assert "groups" in candidate.why
@@ -169,7 +169,7 @@ def test_cases_of_few_groups_are_not_taken_for_independent_ones(tmp_path):
 def test_whoever_is_to_label_more_is_told_the_price(tmp_path):
     """The limits are for one look, and labelling on is a further one."""
     old, new = (judge(tmp_path, name, range(5), make_cases(40)) for name in ("old", "new"))
-    candidate = make_succession(old, [new]).candidates[0]
+    candidate = compare_replacements(old, [new]).candidates[0]
 
     assert candidate.standing == "unknown"
     assert "label more cases, but these limits are for one look" in candidate.why
@@ -183,11 +183,11 @@ def test_judges_of_different_questions_or_cases_are_not_compared(tmp_path):
     fewer = judge(tmp_path, "fewer", (), cases[:20])
 
     with pytest.raises(UsageError) as question:
-        make_succession(old, [other])
+        compare_replacements(old, [other])
     with pytest.raises(UsageError) as part:
-        make_succession(old, [fewer])
+        compare_replacements(old, [fewer])
     with pytest.raises(UsageError) as nobody:
-        make_succession(old, [])
+        compare_replacements(old, [])
 
     assert names(question.value, str(old.folder))
     assert names(part.value, "20", "30")
@@ -278,15 +278,15 @@ def test_the_command_asks_the_candidates_and_ends_with_who_may_follow(tmp_path, 
     worse = judge(tmp_path, "worse", range(0, 900, 3), [*labelled, *unlabelled])
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     line = Line(capsys)
-    words = ("replace-judge", "--judge", old.folder, "--candidate", "python:test_succession:judge_words")
+    words = ("replace-judge", "--judge", old.folder, "--candidate", "python:test_replacement:judge_words")
 
     ran = line(*words, "--candidate", worse.folder, "--out", tmp_path / "next", "--json")
     shown = line("replace-judge", "--judge", old.folder, "--candidate", worse.folder)
     few = line("replace-judge", "--judge", old.folder, "--candidate", worse.folder, "--margin", "2")
 
     assert ran.status == 0, ran.err
-    assert ran.document["schema"] == "adjudge/succession/1"
-    assert len(ran.document["successors"]) == 1
+    assert ran.document["schema"] == "adjudge/replacement/1"
+    assert len(ran.document["replacements"]) == 1
     assert [item["standing"] for item in ran.document["candidates"]] == ["may follow", "may not follow"]
     [folder] = (tmp_path / "next" / "candidates").iterdir()
     assert sum(open_run(folder).counts.values()) == 900
@@ -353,8 +353,8 @@ def test_recorded_judges_follow_as_their_figures_say(llmbar: Recorded, tmp_path:
         ).finish_sync()
         for name in ("ChatGPT", "GPT-4")
     )
-    [candidate] = make_succession(weak, [strong]).candidates
-    [back] = make_succession(strong, [weak]).candidates
+    [candidate] = compare_replacements(weak, [strong]).candidates
+    [back] = compare_replacements(strong, [weak]).candidates
 
     assert len(list_labelled(weak)) == candidate.agreement.of == len(labelled) > 100
     for done, right in ((weak, candidate.agreement.before), (strong, candidate.agreement.after)):

@@ -57,7 +57,7 @@ def provide_server() -> Iterator[BatchServer]:
 
 
 def ask(*candidates: str, check: str = "0", more: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """A succession by batch that is in a hurry, and asks so many cases live first."""
+    """A comparison by batch that is in a hurry, and asks so many cases live first."""
     named = [word for name in candidates for word in ("--candidate", name)]
     options = ("--batch", "--batch-poll", "0.02", "--batch-check", check)
     return ("replace-judge", "--judge", "old", *named, *options, *more)
@@ -69,7 +69,7 @@ def find_runs() -> list[Path]:
 
 
 def without_folders(ran: Ran) -> dict[str, Any]:
-    """A succession, without the ids and the folders of its runs."""
+    """The compared candidates, without the ids and the folders of its runs."""
     document: dict[str, Any] = ran.document
     for part in (document, *document["candidates"]):
         part.pop("folder")
@@ -204,7 +204,7 @@ def test_a_function_beside_a_candidate_by_batch_is_asked_at_once(
 ):
     """It has no batches, and costs nothing; alone it has nothing to send."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    code = "python:test_succession_batch:pass_all"
+    code = "python:test_replacement_batch:pass_all"
     done, alone = line(*ask(f"{server.base}#small", code, more=("--json",))), line(*ask(code))
 
     assert done.status == 0, done.err
