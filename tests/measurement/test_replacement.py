@@ -1,4 +1,4 @@
-"""Whether a judge may follow another: the same question about the same labelled cases, flips both ways, and a rule."""
+"""Whether a judge may replace another: the same question about the same labelled cases, flips both ways, and a rule."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_flips_are_counted_both_ways_and_agreement_is_that_of_the_measurement(tm
 @pytest.mark.parametrize(
     ("wrong", "number", "standing"),
     [
-        pytest.param(range(5), 1500, "may follow", id="as-good"),
-        pytest.param(range(0, 1500, 4), 1500, "may not follow", id="worse"),
+        pytest.param(range(5), 1500, "may replace", id="as-good"),
+        pytest.param(range(0, 1500, 4), 1500, "may not replace", id="worse"),
         pytest.param(range(2), 40, "unknown", id="too-few-labels"),
         pytest.param([0, *range(3, 500, 3)][:30], 1500, "unknown", id="passes-what-people-failed"),
     ],
@@ -82,7 +82,7 @@ def test_a_candidate_follows_only_where_the_labels_show_that_it_may(tmp_path, wr
     replacement = compare_replacements(old, [new])
 
     assert replacement.candidates[0].standing == standing
-    assert [item.judge for item in replacement.replacements] == (["new"] if standing == "may follow" else [])
+    assert [item.judge for item in replacement.replacements] == (["new"] if standing == "may replace" else [])
 
 
 class Counted(Words):
@@ -287,11 +287,11 @@ def test_the_command_asks_the_candidates_and_ends_with_who_may_follow(tmp_path, 
     assert ran.status == 0, ran.err
     assert ran.document["schema"] == "adjudge/replacement/1"
     assert len(ran.document["replacements"]) == 1
-    assert [item["standing"] for item in ran.document["candidates"]] == ["may follow", "may not follow"]
+    assert [item["standing"] for item in ran.document["candidates"]] == ["may replace", "may not replace"]
     [folder] = (tmp_path / "next" / "candidates").iterdir()
     assert sum(open_run(folder).counts.values()) == 900
     assert shown.status == 1
-    assert "may not follow" in shown.out
+    assert "may not replace" in shown.out
     assert few.status == 2
     assert names(few.sentence, "--margin")
 
@@ -345,7 +345,7 @@ def provide_llmbar(cases) -> Recorded:
 
 
 def test_recorded_judges_follow_as_their_figures_say(llmbar: Recorded, tmp_path: Path):
-    """Agreement is that of the measurement, and the weaker one may not follow."""
+    """Agreement is that of the measurement, and the weaker one may not replace it."""
     labelled, score = llmbar
     weak, strong = (
         run(
@@ -362,7 +362,7 @@ def test_recorded_judges_follow_as_their_figures_say(llmbar: Recorded, tmp_path:
         assert right == measured.count("passed", "good") + measured.count("failed", "bad")
     assert (candidate.gained, candidate.lost) == (back.lost, back.gained)
     assert candidate.gained > candidate.lost
-    assert back.standing != "may follow"
+    assert back.standing != "may replace"
 
 
 def test_the_command_asks_recorded_judges_and_has_the_figures_of_agree(llmbar: Recorded, tmp_path: Path, capsys):

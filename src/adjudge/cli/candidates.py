@@ -1,4 +1,4 @@
-"""Judges that may follow another, asked about its labelled cases: one after the other, or by batch all at once."""
+"""Judges that may replace another, asked about its labelled cases: one after the other, or by batch all at once."""
 
 from __future__ import annotations
 

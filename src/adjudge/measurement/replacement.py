@@ -40,7 +40,7 @@ MOST_FLIPS = 2_000
 NOTHING_KNOWN = (-1.0, 1.0)
 """The interval of a difference where too few groups of cases are labelled."""
 
-Standing = Literal["may follow", "may not follow", "unknown"]
+Standing = Literal["may replace", "may not replace", "unknown"]
 """``unknown``: the labelled cases are too few to tell."""
 
 
@@ -114,7 +114,7 @@ class Candidate:
     folder: str
     """The folder of its run."""
     standing: Standing
-    """``may follow``, ``may not follow`` or ``unknown``."""
+    """``may replace``, ``may not replace`` or ``unknown``."""
     why: str
     """The basis of the standing, in a sentence."""
     agreement: PairedShare
@@ -151,9 +151,9 @@ def _write_flips(flips: Mapping[tuple[str, str], int]) -> list[dict[str, str | i
 class Replacement:
     """The replacement of a judge: the candidates for its place, in the order in which they were named.
 
-    The rule: a candidate may follow if, with 95 % confidence for all candidates together, it agrees with people on at
-    most ``margin`` fewer of the cases, and passes at most ``margin`` more of the cases that people failed. It may not
-    if one of the two is shown to be worse than that.
+    The rule: a candidate may replace the judge if, with 95 % confidence for all candidates together, it agrees with
+    people on at most ``margin`` fewer of the cases, and passes at most ``margin`` more of the cases that people failed.
+    It may not if one of the two is shown to be worse than that.
     """
 
     schema: ClassVar[str] = "adjudge/replacement/1"
@@ -179,13 +179,13 @@ class Replacement:
 
     @property
     def replacements(self) -> tuple[Candidate, ...]:
-        """The candidates that may follow, the one that agrees most first; at the same agreement, the cheaper one.
+        """The candidates that may replace the judge: the one that agrees most first, then the cheaper one.
 
         A cost that is unknown comes after every known one.
         """
-        followers = [candidate for candidate in self.candidates if candidate.standing == "may follow"]
+        fit = [candidate for candidate in self.candidates if candidate.standing == "may replace"]
         return tuple(
-            sorted(followers, key=lambda candidate: (-candidate.agreement.after, *_rank_cost(candidate.cost_usd[1])))
+            sorted(fit, key=lambda candidate: (-candidate.agreement.after, *_rank_cost(candidate.cost_usd[1])))
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -381,13 +381,13 @@ def _decide_standing(
     """Decide a candidate's standing by the rule, with the reason."""
     share = f"{100 * margin:g} points"
     if agreement.high < -margin:
-        return "may not follow", f"it agrees with people on more than {share} fewer of the cases"
+        return "may not replace", f"it agrees with people on more than {share} fewer of the cases"
     if wrong is not None and wrong.low > margin:
-        return "may not follow", f"it passes more than {share} more of what people failed"
+        return "may not replace", f"it passes more than {share} more of what people failed"
     open_question = _find_open(agreement, wrong, margin, any_bad=any_bad)
     if open_question is not None:
         return "unknown", open_question
-    return "may follow", f"it is at most {share} worse, in agreement and in what it wrongly passes"
+    return "may replace", f"it is at most {share} worse, in agreement and in what it wrongly passes"
 
 
 def _find_open(agreement: PairedShare, wrong: PairedShare | None, margin: float, *, any_bad: bool) -> str | None:

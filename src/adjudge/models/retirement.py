@@ -56,7 +56,7 @@ class Retirement:
         if self.state == "active" and (days is None or days > SOON):
             return None
         instead = f"; its provider names {self.replacement}" if self.replacement else ""
-        remedy = f"{instead}; find out which judge may follow with adjudge replace-judge"
+        remedy = f"{instead}; find out which judge may replace it with adjudge replace-judge"
         if self.state == "retired":
             return f"{self.model} is retired{remedy}"
         if self.on is None or days is None:

@@ -29,7 +29,9 @@ def make_replacement_document(replacement: Replacement) -> Document:
     """Make the document of a replacement: how each candidate agrees with people, beside the judge to be replaced."""
     replacements = replacement.replacements
     end: tuple[str | Words, ...] | str = (
-        (Words(text=replacements[0].judge), " may follow") if replacements else "none may follow on these labels"
+        (Words(text=replacements[0].judge), " may replace it")
+        if replacements
+        else "by these labels, none may replace it"
     )
     panels = [
         Panel(title=Words(text=candidate.judge), blocks=list(_explain_candidate(candidate)))
@@ -39,9 +41,9 @@ def make_replacement_document(replacement: Replacement) -> Document:
         name=(
             f"{replacement.cases:,} labelled cases; ",
             Words(text=replacement.judge),
-            f" and who may follow, within {100 * replacement.margin:g} points",
+            f" and who may replace it, within {100 * replacement.margin:g} points",
         ),
-        headline=f"{len(replacements)} of {len(replacement.candidates)} may follow",
+        headline=f"{len(replacements)} of {len(replacement.candidates)} may replace the judge",
         doubts=list_doubts([replacement.measurement] if replacement.measurement is not None else []),
         blocks=[_make_table(replacement), Panels(panels=panels), Paragraph(text=""), Paragraph(text=end)],
     )

@@ -62,16 +62,16 @@ def replace_judge(
     own. A candidate that is the folder of a run is not asked. Prints which cases flip, how often each judge agrees with
     people, and what a case costs, with intervals.
 
-    A candidate may follow if, with 95 % confidence for all candidates together, it agrees with people on at most
-    --margin fewer of the cases, and passes at most --margin more of what people failed. It may not if one of the two is
-    shown to be worse; otherwise more labels are needed.
+    A candidate may replace the judge if, with 95 % confidence for all candidates together, it agrees with people on at
+    most --margin fewer of the cases, and passes at most --margin more of what people failed. It may not if one of the
+    two is shown to be worse; otherwise more labels are needed.
 
     With --batch all candidates are asked at the same time, the first 20 cases of each live and the rest by batch, as
     adjudge run --batch does it. Ctrl-C leaves what was sent at the provider; --resume goes on.
 
     Needs the extra: pip install 'adjudge[trust]'.
 
-    Exit status: 0 a candidate may follow, 1 none may, 2 wrong usage, 3 none may yet (too few labelled cases), or a
+    Exit status: 0 a candidate may replace it, 1 none may, 2 wrong usage, 3 none may yet (too few labelled cases), or a
     provider failed, 130 interrupted.
     """
     from adjudge.measurement.replacement import compare_replacements, list_labelled
@@ -136,4 +136,4 @@ def note_unanswered(name: str, run: Run) -> None:
 def find_status(replacement: Replacement) -> int:
     """The exit status."""
     standings = {candidate.standing for candidate in replacement.candidates}
-    return DONE if "may follow" in standings else UNKNOWN if "unknown" in standings else NONE
+    return DONE if "may replace" in standings else UNKNOWN if "unknown" in standings else NONE
