@@ -46,7 +46,6 @@ def list_shell_pages() -> list[Path]:
 
 AWAITING = {
     "docs/fastapi.md": "a client, an application and people share one event loop, as in a server",
-    "docs/ledger.md": "the ledger has coroutines alone, and the page says where to paste its blocks",
     "docs/seeds.md": "shows what became of asynchronous code",
 }
 """The pages whose blocks await at their top level, which a notebook can and a script cannot, and why."""
