@@ -45,7 +45,6 @@ def list_shell_pages() -> list[Path]:
 
 
 AWAITING = {
-    "docs/fastapi.md": "a client, an application and people share one event loop, as in a server",
     "docs/seeds.md": "shows what became of asynchronous code",
 }
 """The pages whose blocks await at their top level, which a notebook can and a script cannot, and why."""
@@ -59,6 +58,7 @@ NEEDING_SHELL = ("docs/agree.md", "docs/compare-prompts.md", "docs/label-two-sys
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """An empty working directory and no configuration from outside, so a page needs only what it shows.
 
+    As in a script there, its Python finds the modules beside it.
     Afterwards this process forgets the modules that were imported from there: other pages have some of the same names.
     """
     for name in list(os.environ):
@@ -68,7 +68,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     yield tmp_path
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):

@@ -24,7 +24,7 @@ from kit.patience import HANG
 
 LANGUAGES = {"", "console", "diff", "html", "js", "json", "jsonl", "mermaid", "python", "sh", "text", "toml", "yaml"}
 NOT_RUN = re.compile(r"# not run: \S")
-HIDDEN = re.compile(r"<!-- (?P<kind>reply|not run|file \S+): (?P<text>.*?)\s*-->")
+HIDDEN = re.compile(r"<!-- (?P<kind>reply|not run|file \S+):\s(?P<text>.*?)\s*-->", re.DOTALL)
 """The comment that a page has for the tests alone, above a block: why it is not run, what a model replies, a file that
 is there."""
 OUTPUT = "example output"
@@ -130,10 +130,8 @@ def list_commands(page: Path) -> Iterator[tuple[str, list[str]]]:
 def parse_blocks(page: Path, text: str) -> Iterator[Block]:
     """The fenced blocks of some Markdown, those within lists without their indent."""
     lines = text.splitlines()
-    number = 0
-    hidden: dict[str, str] = {}
+    number, after = 0, 0
     while number < len(lines):
-        hidden |= {match["kind"]: match["text"] for match in HIDDEN.finditer(lines[number])}
         opening = FENCE.match(lines[number])
         number += 1
         if opening is None:
@@ -143,6 +141,7 @@ def parse_blocks(page: Path, text: str) -> Iterator[Block]:
             number += 1
         if number == len(lines):
             raise ValueError(f"{page.name}:{first}: this fence is never closed")
+        between = "\n".join(lines[after : first - 1])
         title = TITLE.search(opening["rest"])
         yield Block(
             page=page,
@@ -150,10 +149,10 @@ def parse_blocks(page: Path, text: str) -> Iterator[Block]:
             language=opening["language"],
             title=title[1] if title else None,
             text="\n".join(line.removeprefix(indent) for line in lines[first:number]) + "\n",
-            hidden=hidden,
+            hidden={match["kind"]: match["text"] for match in HIDDEN.finditer(between)},
         )
-        hidden = {}
         number += 1
+        after = number
 
 
 def compile_block(block: Block) -> types.CodeType:
