@@ -135,6 +135,16 @@ def test_shell_blocks_run(page: Path, bare: Path, model: ExampleModel):
     assert ran == in_shell + sum(block.runs for block in blocks)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name_page)
+def test_a_block_of_shell_runs_or_says_why_not(page: Path):
+    """No block is left out only because it starts a program that the tests do not know."""
+    blocks = docs.read_blocks(page)
+    named = [path for block in blocks for path in re.findall(r"tests/\S+\.py", block.why_not_run)]
+
+    assert [block.where for block in blocks if block.is_shell and not (block.runs_in_shell or block.why_not_run)] == []
+    assert [path for path in named if not (house.ROOT / path).is_file()] == []
+
+
 @pytest.mark.parametrize("name", sorted(docs.SHOWN_WHOLE))
 def test_every_output_that_newcomers_see_is_compared(name: str):
     """A block of text is what a command before it printed, a file, or a help text that a script writes."""
