@@ -297,6 +297,29 @@ def test_pages_are_read_as_they_are_written(bare: Path):
     ]
 
 
+def test_a_comment_holds_a_file_of_several_lines(bare: Path):
+    """Beside one of a single line, for the block below them alone; one that a block shows is no comment."""
+    text = """
+<!-- file ledger.pub: 5f -->
+<!-- file login.py:
+def sign_in():
+    return "ana"
+-->
+```text
+<!-- file shown.py: pass -->
+```
+```python
+from login import sign_in
+```
+"""
+    first, second = docs.parse_blocks(house.ROOT / "page.md", text)
+
+    assert docs.run_page([first, second], bare) == 1
+    assert (bare / "ledger.pub").read_text("utf-8") == "5f\n"
+    assert (bare / "login.py").read_text("utf-8") == 'def sign_in():\n    return "ana"\n'
+    assert dict(second.hidden) == {}
+
+
 @pytest.mark.parametrize(
     ("line", "arguments"),
     [

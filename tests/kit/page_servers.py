@@ -46,7 +46,7 @@ rules = [{not_contains = "rm -rf"}]
 [hook]
 tools = {delete_file = "calls"}
 """
-"""What the page takes for granted: a judge for requests that name none, and a guard of calls."""
+"""A judge for requests that name none, and a guard of calls: the page takes both for granted."""
 
 
 def prepare_server(directory: Path, model: ExampleModel) -> Mapping[str, str]:
