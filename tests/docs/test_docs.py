@@ -45,8 +45,6 @@ def list_shell_pages() -> list[Path]:
 
 
 AWAITING = {
-    "docs/fastapi.md": "a client, an application and people share one event loop, as in a server",
-    "docs/ledger.md": "the ledger has coroutines alone, and the page says where to paste its blocks",
     "docs/seeds.md": "shows what became of asynchronous code",
 }
 """The pages whose blocks await at their top level, which a notebook can and a script cannot, and why."""
@@ -60,6 +58,7 @@ NEEDING_SHELL = ("docs/agree.md", "docs/compare-prompts.md", "docs/label-two-sys
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """An empty working directory and no configuration from outside, so a page needs only what it shows.
 
+    As in a script there, its Python finds the modules beside it.
     Afterwards this process forgets the modules that were imported from there: other pages have some of the same names.
     """
     for name in list(os.environ):
@@ -69,7 +68,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     yield tmp_path
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
@@ -134,6 +133,16 @@ def test_shell_blocks_run(page: Path, bare: Path, model: ExampleModel):
     replacements = prepare(bare, model)
     ran = docs.run_page(blocks, bare, model.begin, make_shell(bare), replacements)
     assert ran == in_shell + sum(block.runs for block in blocks)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_page)
+def test_a_block_of_shell_runs_or_says_why_not(page: Path):
+    """No block is left out only because it starts a program that the tests do not know."""
+    blocks = docs.read_blocks(page)
+    named = [path for block in blocks for path in re.findall(r"tests/\S+\.py", block.why_not_run)]
+
+    assert [block.where for block in blocks if block.is_shell and not (block.runs_in_shell or block.why_not_run)] == []
+    assert [path for path in named if not (house.ROOT / path).is_file()] == []
 
 
 @pytest.mark.parametrize("name", sorted(docs.SHOWN_WHOLE))
@@ -286,6 +295,29 @@ def test_pages_are_read_as_they_are_written(bare: Path):
         ["demo"],
         ["report", "--json"],
     ]
+
+
+def test_a_comment_holds_a_file_of_several_lines(bare: Path):
+    """Beside one of a single line, for the block below them alone; one that a block shows is no comment."""
+    text = """
+<!-- file ledger.pub: 5f -->
+<!-- file login.py:
+def sign_in():
+    return "ana"
+-->
+```text
+<!-- file shown.py: pass -->
+```
+```python
+from login import sign_in
+```
+"""
+    first, second = docs.parse_blocks(house.ROOT / "page.md", text)
+
+    assert docs.run_page([first, second], bare) == 1
+    assert (bare / "ledger.pub").read_text("utf-8") == "5f\n"
+    assert (bare / "login.py").read_text("utf-8") == 'def sign_in():\n    return "ana"\n'
+    assert dict(second.hidden) == {}
 
 
 @pytest.mark.parametrize(

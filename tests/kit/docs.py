@@ -23,8 +23,8 @@ from kit import house
 from kit.patience import HANG
 
 LANGUAGES = {"", "console", "diff", "html", "js", "json", "jsonl", "mermaid", "python", "sh", "text", "toml", "yaml"}
-NOT_RUN = re.compile(r"# not run: \S")
-HIDDEN = re.compile(r"<!-- (?P<kind>reply|not run|file \S+): (?P<text>.*?)\s*-->")
+NOT_RUN = re.compile(r"# not run: (\S.*)")
+HIDDEN = re.compile(r"<!-- (?P<kind>reply|not run|file \S+):\s(?P<text>.*?)\s*-->", re.DOTALL)
 """The comment that a page has for the tests alone, above a block: why it is not run, what a model replies, a file that
 is there."""
 OUTPUT = "example output"
@@ -37,11 +37,14 @@ PROGRAMS = frozenset(
         "cat",
         "cd",
         "cp",
+        "curl",
         "diff",
         "echo",
         "exit",
         "export",
         "false",
+        "gh",
+        "git",
         "grep",
         "head",
         "ls",
@@ -59,7 +62,8 @@ PROGRAMS = frozenset(
         "wc",
     ]
 )
-"""The programs that a block of shell may start in a test: nothing that installs, needs a network or never ends."""
+"""The programs that a block of shell may start in a test: nothing that installs, never ends, or needs a network beyond
+the servers that ``kit.page_files`` starts; ``gh`` is a double."""
 FENCE = re.compile(r"(?P<indent> *)(?P<ticks>`{3,})[ ]*(?P<language>[\w+-]*)(?P<rest>[^`]*)$")
 TITLE = re.compile(r'title="([^"]+)"')
 OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
@@ -89,9 +93,20 @@ class Block:
         return self.language == "python" and NOT_RUN.match(self.text) is None
 
     @property
+    def is_shell(self) -> bool:
+        """Return True if it is a block of shell, whether it runs here or not."""
+        return self.language in {"console", "sh"}
+
+    @property
+    def why_not_run(self) -> str:
+        """Return the reason that its first line gives, or the comment above it, for not running it; empty: none."""
+        first = NOT_RUN.match(self.text)
+        return first[1] if first else self.hidden.get("not run", "")
+
+    @property
     def runs_in_shell(self) -> bool:
         """Return True if it is a block of shell that can run here: every program it starts is one that may be."""
-        if self.language not in {"console", "sh"} or NOT_RUN.match(self.text) or "not run" in self.hidden:
+        if not self.is_shell or self.why_not_run:
             return False
         names = {command[0] for line in read_shell(self) for command in split_line(line) if command}
         return bool(names) and names <= PROGRAMS
@@ -130,10 +145,8 @@ def list_commands(page: Path) -> Iterator[tuple[str, list[str]]]:
 def parse_blocks(page: Path, text: str) -> Iterator[Block]:
     """The fenced blocks of some Markdown, those within lists without their indent."""
     lines = text.splitlines()
-    number = 0
-    hidden: dict[str, str] = {}
+    number, after = 0, 0
     while number < len(lines):
-        hidden |= {match["kind"]: match["text"] for match in HIDDEN.finditer(lines[number])}
         opening = FENCE.match(lines[number])
         number += 1
         if opening is None:
@@ -143,6 +156,7 @@ def parse_blocks(page: Path, text: str) -> Iterator[Block]:
             number += 1
         if number == len(lines):
             raise ValueError(f"{page.name}:{first}: this fence is never closed")
+        between = "\n".join(lines[after : first - 1])
         title = TITLE.search(opening["rest"])
         yield Block(
             page=page,
@@ -150,10 +164,10 @@ def parse_blocks(page: Path, text: str) -> Iterator[Block]:
             language=opening["language"],
             title=title[1] if title else None,
             text="\n".join(line.removeprefix(indent) for line in lines[first:number]) + "\n",
-            hidden=hidden,
+            hidden={match["kind"]: match["text"] for match in HIDDEN.finditer(between)},
         )
-        hidden = {}
         number += 1
+        after = number
 
 
 def compile_block(block: Block) -> types.CodeType:
@@ -332,7 +346,7 @@ def write_file(block: Block, directory: Path) -> None:
 
 def find_commands(block: Block) -> list[list[str]]:
     """The arguments of each ``adjudge ...`` in a console or sh block."""
-    if block.language not in {"console", "sh"}:
+    if not block.is_shell:
         return []
     commands = [command for line in read_shell(block) for command in split_line(line)]
     return [command[1:] for command in commands if command and Path(command[0]).name == "adjudge"]

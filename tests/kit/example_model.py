@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -74,12 +75,24 @@ def serve_example() -> Iterator[ExampleModel]:
 
 
 def make_shell(directory: Path) -> dict[str, str]:
-    """The environment of a shell in which ``adjudge`` and ``python`` are this interpreter's."""
+    """The environment of a shell in which ``adjudge`` and ``python`` are this interpreter's.
+
+    There ``curl`` shows no progress, as on a terminal, and ends what it prints with a line's end. ``gh`` prints what it
+    is given.
+    """
     folder = directory / ".programs"
     folder.mkdir()
-    for name, arguments in {"adjudge": "-m adjudge", "pytest": "-m pytest -p no:cacheprovider", "python": ""}.items():
+    python = f'"{sys.executable}"'
+    commands = {
+        "adjudge": f'{python} -m adjudge "$@"',
+        "curl": f'"{shutil.which("curl")}" --no-progress-meter --write-out "\\n" "$@"',
+        "gh": "cat",
+        "pytest": f'{python} -m pytest -p no:cacheprovider "$@"',
+        "python": f'{python} "$@"',
+    }
+    for name, command in commands.items():
         program = folder / name
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n', encoding="utf-8")
+        program.write_text(f"#!/bin/sh\nexec {command}\n", encoding="utf-8")
         program.chmod(0o755)
     return dict(os.environ) | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": find_package()}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kit import page_inputs, page_ledgers, page_runs
+from kit import page_inputs, page_ledgers, page_runs, page_servers
 from kit.example_model import ExampleModel
 
 Prepare = Callable[[Path, ExampleModel], Mapping[str, str]]
@@ -18,5 +18,10 @@ def prepare_nothing(directory: Path, model: ExampleModel) -> Mapping[str, str]:
     return {}
 
 
-PREPARED: Mapping[str, Prepare] = {**page_runs.PREPARED, **page_ledgers.PREPARED, **page_inputs.PREPARED}
+PREPARED: Mapping[str, Prepare] = {
+    **page_runs.PREPARED,
+    **page_ledgers.PREPARED,
+    **page_inputs.PREPARED,
+    **page_servers.PREPARED,
+}
 """By the page's place in the repository."""

@@ -157,11 +157,28 @@ def prepare_stricter(directory: Path, model: ExampleModel) -> Mapping[str, str]:
     return {}
 
 
-def prepare_suite(directory: Path, model: ExampleModel) -> Mapping[str, str]:
-    """Write the suite of the page, which its first block runs; without the other plugins here, which start slowly."""
+def load_one_plugin(model: ExampleModel) -> None:
+    """Let pytest load no plugin but ours, for the others that are here start slowly."""
     set_variables(model, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTEST_PLUGINS="adjudge.testing.plugin")
+
+
+def prepare_suite(directory: Path, model: ExampleModel) -> Mapping[str, str]:
+    """Write the suite of the page, which its first block runs."""
+    load_one_plugin(model)
     write_files(directory, {"test_answers.py": read_file("docs/pytest.md", "test_answers.py")})
     return {}
+
+
+def prepare_branch(directory: Path, model: ExampleModel) -> Mapping[str, str]:
+    """Make a repository, of whose main branch the page's answers are."""
+    load_one_plugin(model)
+    for name in ("answers.jsonl", "rubrics/support.yaml", "adjudge.toml"):
+        write_files(directory, {name: read_file("docs/pull-requests.md", name)})
+    commit = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com", "commit", "--quiet", "--message", "Answers")
+    head = ("update-ref", "refs/remotes/origin/main", "HEAD")
+    for words in (("init", "--quiet"), ("add", "."), commit, head):
+        subprocess.run(["git", *words], cwd=directory, check=True)
+    return {"../baseline": "../baseline-in-shell", "../candidate": "../candidate-in-shell"}  # its Python makes them too
 
 
 def prepare_command_line(directory: Path, model: ExampleModel) -> Mapping[str, str]:
@@ -299,6 +316,7 @@ PREPARED: Mapping[str, Callable[[Path, ExampleModel], Mapping[str, str]]] = {
     "docs/mcp.md": prepare_tool_server,
     "docs/moving.md": prepare_moving,
     "docs/probes.md": prepare_shop,
+    "docs/pull-requests.md": prepare_branch,
     "docs/pytest.md": prepare_suite,
     "docs/reply.md": prepare_replies,
     "docs/runs.md": prepare_tickets,

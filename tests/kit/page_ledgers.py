@@ -98,12 +98,6 @@ def prepare_customers(directory: Path, model: ExampleModel) -> Mapping[str, str]
     return {}
 
 
-def prepare_key(directory: Path, model: ExampleModel) -> Mapping[str, str]:
-    """A key of the server, and somebody who types passwords."""
-    made = json.loads(call("keys", "create", "shop", "--scope", "judge", "--json", "--ledger", "adjudge.db"))
-    return {"54343b4accb3": made["key"]["prefix"], **TYPED}
-
-
 def type_passwords(directory: Path, model: ExampleModel) -> Mapping[str, str]:
     """Somebody who types passwords."""
     return TYPED
@@ -152,7 +146,6 @@ PREPARED: Mapping[str, Callable[[Path, ExampleModel], Mapping[str, str]]] = {
     "docs/ledger.md": prepare_request_elsewhere,
     "docs/nightly.md": prepare_certified_gate,
     "docs/retention.md": prepare_customers,
-    "docs/server.md": prepare_key,
     "docs/typescript.md": type_passwords,
 }
 """By the page's place in the repository: see ``kit.page_files``."""

@@ -216,6 +216,18 @@ def write_pairs(first: list[Case], second: list[Case]) -> None:
     write_labels("people.jsonl", labels)
 
 
+def prepare_reports(directory: Path, model: ExampleModel) -> Renamed:
+    """Two labelled runs of the same questions, of which the later one has better answers."""
+    write_judges()
+    for name, bad in {"friday": 3, "monday": 60}.items():
+        cases = [*list_answers(150, bad), Case(id="late", content="a good text")]
+        write_cases(f"{name}.jsonl", cases)
+        write_labels(f"{name}-labels.jsonl", map(label_rightly, cases))
+        call(f"run {name}.jsonl --judge careful --out {name}")
+        call(f"label {name} --import {name}-labels.jsonl")
+    return {}
+
+
 def prepare_plan(directory: Path, model: ExampleModel) -> Renamed:
     """Make a run of 1,200 answers, of which a few have no verdict."""
 
@@ -239,5 +251,6 @@ PREPARED: Mapping[str, Callable[[Path, ExampleModel], Renamed]] = {
     "docs/monitor.md": prepare_monitor,
     "docs/plan.md": prepare_plan,
     "docs/replace-judge.md": prepare_replace_judge,
+    "docs/reports.md": prepare_reports,
 }
 """By the page's place in the repository: see ``kit.page_files``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -151,17 +152,26 @@ def _serve(folder: Path, *, allow_anonymous: bool, ledger: str | None) -> Iterat
     listener = listen()
     port = listener.getsockname()[1]
     app = serving.make_app(folder / "adjudge.toml", port=port, allow_anonymous=allow_anonymous)
+    running = RunningServer(url=f"http://127.0.0.1:{port}", folder=folder, app=app, ledger=ledger)
+    with serve_app(app, listener):
+        try:
+            yield running
+        finally:
+            for client in running.clients:
+                client.close()
+
+
+@contextmanager
+def serve_app(app: Any, listener: socket.socket) -> Iterator[None]:
+    """Serve an application on a thread of its own, until the block ends."""
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", server_header=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    running = RunningServer(url=f"http://127.0.0.1:{port}", folder=folder, app=app, ledger=ledger)
     thread.start()
     try:
         wait_for(lambda: server.started or not thread.is_alive())
         assert server.started, "the server did not start"
-        yield running
+        yield
     finally:
-        for client in running.clients:
-            client.close()
         server.should_exit = True
         thread.join(timeout=HANG)
         listener.close()
