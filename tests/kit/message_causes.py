@@ -1033,7 +1033,6 @@ CAUSES: Sequence[Callable[[], object]] = (
     lambda: shell("diff was was --fail-under 90", keep_runs),
     lambda: shell("diff was was --json --markdown", keep_runs),
     lambda: shell("diff was other --no-regressions", keep_runs),
-    lambda: shell("diff was fewer --by judge", keep_runs),
     lambda: shell("diff was fewer --pass-if-unclear", keep_runs),
     lambda: shell("diff was fewer --fail-if-worse --by judge --json", keep_runs),
     lambda: shell("redecide was", keep_runs),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kit.cli import serve
 from kit.suites import INI, MODEL, OFFLINE, POLITE, SUITE, provide_suite, recordings, run, write
 
 pytestmark = pytest.mark.timed
@@ -59,6 +60,18 @@ def test_changed_content_is_not_answered_from_an_old_recording(suite):
 
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(["*has no unused reply for key*record it with: pytest test_it.py::test_one*"])
+
+
+def test_the_command_that_records_names_the_model_that_was_recorded(suite):
+    """A replay needs no judge, so none may be named; the command that it shows would ask nobody without one."""
+    write(suite, f"def test_one(): assert_passes('nice', {POLITE})")
+    with serve() as provider:
+        run(suite, "--judge-record", judge=provider.spec).assert_outcomes(passed=1)
+    write(suite, f"def test_one(): assert_passes('nice and rude', {POLITE})")
+    done = run(suite, "--judge-replay", judge=None)
+
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines([f"*pytest test_it.py::test_one --judge-record --judge *{provider.spec}*"])
 
 
 def test_recording_again_leaves_nothing_stale(suite):

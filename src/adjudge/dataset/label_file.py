@@ -113,7 +113,10 @@ def _read_row(
         if members.get("value") in (None, ""):
             return None
     if members.get("value") is None:
-        raise UsageError(f"a label needs 'value', and there is none; a rater who cannot decide says {CANNOT_TELL!r}")
+        raise UsageError(
+            f"a label needs 'value', and there is none; a rater who cannot decide says {CANNOT_TELL!r}, and the labels "
+            "of a data set itself are read with it (adjudge run --label COLUMN)"
+        )
     if rater is not None and members.get("rater") in (None, ""):
         members["rater"] = rater
     members["value"] = apply_label_map(members["value"], label_map)

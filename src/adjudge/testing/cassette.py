@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -83,7 +84,14 @@ class Cassette:
 
     def explain_miss(self) -> str:
         """Explain what is not in the recording and how to record it; empty where nothing is missing."""
-        return f"{self.missed[-1]}; record it with: {self.record_command}" if self.missed else ""
+        return f"{self.missed[-1]}; record it with: {self._name_judge()}" if self.missed else ""
+
+    def _name_judge(self) -> str:
+        """Return the command that records, with the judge that the recording is of where no option names one."""
+        recorded = {name for replay in self._replays.values() if (name := replay.recorded_model) is not None}
+        if "--judge " in f"{self.record_command} " or "--judge=" in self.record_command or len(recorded) != 1:
+            return self.record_command
+        return f"{self.record_command} --judge {shlex.quote(recorded.pop())}"
 
     def close(self) -> str:
         """Keep what was recorded, in place of what was there; one sentence when it was not kept, else nothing.
@@ -169,6 +177,14 @@ class Replay(ReplayModel):
         """The name of the model that was recorded."""
         recording = self._find_index() if self.only is None else None
         return self.only or (recording.recorded[0] if recording is not None else "") or "replay"
+
+    @property
+    def recorded_model(self) -> str | None:
+        """The name by which the recorded model can be opened again; ``None`` for a function, and where none is known.
+
+        A name without a prefix, such as that of a function, opens nothing.
+        """
+        return self.name if ":" in self.name else None
 
     @property
     def structured(self) -> bool:

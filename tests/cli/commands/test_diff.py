@@ -239,6 +239,35 @@ def test_what_the_judge_alone_says_is_in_every_form_where_it_was_asked_for(line:
     assert "judged" not in line("diff", "a", "b", "--json").document
 
 
+def test_by_judge_says_it_and_requires_nothing(line: Line):
+    """Without --fail-if-worse it is a figure to read, and the status is that of a comparison that was made."""
+    make_pair(WORSE)
+    ran = line("diff", "a", "b", "--by", "judge")
+
+    assert ran.status == 0
+    assert "b passes 15 to 43 points less often than a, by the judge alone" in ran.out
+
+
+def test_answers_without_ids_lead_to_the_column_of_ids(line: Line):
+    """Each is a case of its own then, and no case is in both runs, or the few whose answer is the same."""
+    do(
+        [Case(id="same", content="x"), Case(id="first", content="y")],
+        Judge(Told("x", {"same": GOOD, "first": GOOD})),
+        out="a",
+    )
+    do(
+        [Case(id="same", content="x"), Case(id="other", content="z")],
+        Judge(Told("x", {"same": GOOD, "other": GOOD})),
+        out="b",
+    )
+    do([Case(id="none", content="z")], Judge(Told("x", {"none": GOOD})), out="c")
+    some, none = line("diff", "a", "b"), line("diff", "a", "c")
+
+    assert (some.status, none.status) == (0, 2)
+    for text in (some.err, none.err):
+        assert "name the column of the ids (adjudge run --id)" in " ".join(text.split())
+
+
 def test_what_a_margin_decides_by_the_judge_alone_is_said(line: Line):
     """A gate that passes says by how much it may be worse, and not that nobody can tell."""
     make_pair(BETTER)
@@ -299,7 +328,6 @@ def test_the_judge_alone_cannot_tell_of_runs_that_are_not_alike(line: Line):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("was", "worse", "--by", "judge"), "--by … --fail-if-worse"),
         (("was", "worse", "--fail-if-worse", "--by", "chance"), "--by … people … judge … chance"),
         (("was", "worse", "--pass-if-unclear"), "--pass-if-unclear … --fail-if-worse"),
         (("was", "none"), "none holds no run"),

@@ -57,6 +57,19 @@ def test_the_first_call_draws_a_pilot(line: Line):
     assert json.loads(Path("run/plan.json").read_text())["seed"] == 1
 
 
+def test_labels_of_the_data_set_are_not_those_of_a_plan(line: Line):
+    """Who has labelled every row would else wonder why none counts."""
+    data = [{"id": f"c{n}", "content": f"text {n}", "label": n % 2 == 0} for n in range(4)]
+    Path("data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in data), encoding="utf-8")
+    rule = '{"name": "R", "criteria": [{"name": "a", "description": "b", "rule": {"contains": "2"}}]}'
+    Path("rules.json").write_text(rule, encoding="utf-8")
+    assert line("run", "data.jsonl", "--rubric", "rules.json", "--judge", "rules", "--out", "labelled").status == 0
+    ran = line("plan", "labelled", "--within", "5")
+
+    assert "4 cases have labels in the data set" in " ".join(ran.err.split())
+    assert "labels in the data set" not in line("plan", "run", "--within", "5", "--seed", "1").err
+
+
 def label_some(number: int) -> None:
     """Label cases of the run in its random order, without a plan."""
     with open_label_queue("run") as queue:

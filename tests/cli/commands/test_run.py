@@ -64,7 +64,8 @@ def test_what_nobody_answered_is_said_with_how_to_ask_again(line: Line):
     with serve(mode="401") as provider:
         asked = ("run", "data.jsonl", "--criteria", "Is good.", "--judge", provider.spec, "--out", "a run")
         ran = line(*asked)
-        assert "3 are undecided because of error; judge them again with --out 'a run' --resume --retry error" in ran.err
+        assert "3 are undecided because of error; to judge them again, repeat the command with --out 'a run'" in ran.err
+        assert "--resume --retry error" in ran.err
 
         provider.mode = "answer"
         again = line(*asked, "--resume", "--retry", "error")

@@ -84,8 +84,8 @@ def diff_runs(
     `adjudge plan RUN1 --against RUN2` and label both runs with `adjudge label`, or name files with --labels. For two
     judges on the same answers, labels of RUN1 are enough.
 
-    With --fail-if-worse --by judge nobody has to label: it says first how much more often the judge passes one run,
-    with limits for other cases like these. What the judge gets wrong is not in it.
+    With --by judge nobody has to label: it says first how much more often the judge passes one run, with limits for
+    other cases like these. What the judge gets wrong is not in it.
 
     Exit status: 0 done, 1 fewer than --fail-under passed, a case regressed or RUN2 is worse, 2 wrong usage or no case
     in both, 3 unknown, because cases are undecided, gone or changed, a run is unfinished, the judge and the answers
@@ -97,7 +97,7 @@ def diff_runs(
     _check_worse(by, margin, fail_if_worse=fail_if_worse, pass_if_unclear=pass_if_unclear)
     request = _make_request(measuring)
     difference = compare_runs(before, after)
-    if request is not None or (fail_if_worse and by != "judge"):
+    if request is not None or by == "people" or (fail_if_worse and by is None):
         difference = _measure(difference, request or MeasureRequest(labels=None, by="diff"))
     else:
         difference = _add_queued(difference)
@@ -118,6 +118,8 @@ def diff_runs(
 
         document = make_diff_document(difference, top=LISTED if top is None else top)
         print_document(document, more="--top shows more, --html FILE the first 2,000")
+    if difference.only_before and difference.only_after:
+        note(_PAIRED_BY_ID)
     status = find_status(difference, fail_under, no_regressions=no_regressions)
     if not fail_if_worse:
         return status
@@ -140,9 +142,15 @@ def compare_runs(before: Path, after: Path) -> Diff:
         remedy += ", with the same reference, task and context"
     if difference.criteria_changed:
         remedy += ", judged by the same criteria of their own (--case-criteria)"
+    if difference.only_before and difference.only_after:
+        remedy += f"; {_PAIRED_BY_ID}"
     raise UsageError(f"{before} and {after} have no case in common that is the same; {remedy}")
 
 
+_PAIRED_BY_ID = (
+    "cases are paired by their ids, and a row without an id gets one by its content: where answers changed, name the "
+    "column of the ids (adjudge run --id)"
+)
 _GRAVITY = (0, 3, 1)
 """Exit statuses, the gravest last."""
 
@@ -218,8 +226,6 @@ def _check_worse(by: str | None, margin: float, *, fail_if_worse: bool, pass_if_
         raise UsageError("--pass-if-unclear is about what --fail-if-worse cannot tell; give both, or leave it out")
     if by is not None:
         check_choice("by", by, ("people", "judge"))
-        if not fail_if_worse:
-            raise UsageError("--by is what --fail-if-worse goes by; give both, or leave it out")
 
 
 def _make_request(measuring: option.MeasureOptions) -> MeasureRequest | None:

@@ -582,7 +582,8 @@ def _list_remedies(reasons: Mapping[str, int], folder: str, *, ask_doctor: bool)
         number = sum(reasons[name] for name in broken)
         cause = f"{number:,} {'is' if number == 1 else 'are'} undecided because of {' or '.join(broken)}"
         retry = broken[0] if len(broken) == 1 else _BROKEN
-        yield f"{cause}; judge {'it' if number == 1 else 'them'} again with --out {folder} --resume --retry {retry}"
+        them = "it" if number == 1 else "them"
+        yield f"{cause}; to judge {them} again, repeat the command with --out {folder} --resume --retry {retry}"
 
 
 def _format_cost(summary: Any) -> str:
