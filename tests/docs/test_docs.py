@@ -6,9 +6,10 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 import typer
@@ -86,6 +87,16 @@ def provide_model(bare: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Examp
         yield model
 
 
+@contextmanager
+def requiring_packages(page: Path, require: Callable[..., Any]) -> Iterator[None]:
+    """Skip where a package that the page is about is absent."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        require(str(error.name), None, f"pip install it, for {page.name}")
+        raise
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_page)
 def test_blocks_say_their_language(page: Path):
     """A fence names a language that is known here, so that no example is left out by a typing error."""
@@ -112,18 +123,15 @@ def test_python_blocks_run(page: Path, bare: Path, model: ExampleModel, require)
     blocks = docs.read_blocks(page)
     if name_page(page) == "docs/gateways.md":
         client_doubles.put_clients(model)
-    try:
+    with requiring_packages(page, require):
         ran = docs.run_page(blocks, bare, model.begin)
-    except ModuleNotFoundError as error:  # of a package that the page is about
-        require(str(error.name), None, f"pip install it, for {page.name}")
-        raise
 
     assert ran == sum(block.runs for block in blocks)
 
 
 @pytest.mark.integration
 @pytest.mark.parametrize("page", list_shell_pages(), ids=name_page)
-def test_shell_blocks_run(page: Path, bare: Path, model: ExampleModel):
+def test_shell_blocks_run(page: Path, bare: Path, model: ExampleModel, require):
     """Every command of these pages runs, in order, after the Python before it, and prints what the page shows."""
     blocks = docs.read_blocks(page)
     in_shell = sum(block.runs_in_shell for block in blocks)
@@ -131,7 +139,8 @@ def test_shell_blocks_run(page: Path, bare: Path, model: ExampleModel):
     assert in_shell > 0
     prepare = page_files.PREPARED.get(name_page(page), page_files.prepare_nothing)
     replacements = prepare(bare, model)
-    ran = docs.run_page(blocks, bare, model.begin, make_shell(bare), replacements)
+    with requiring_packages(page, require):
+        ran = docs.run_page(blocks, bare, model.begin, make_shell(bare), replacements)
     assert ran == in_shell + sum(block.runs for block in blocks)
 
 

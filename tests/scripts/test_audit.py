@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec, module_from_spec, spec_from_loader
 from types import ModuleType
@@ -49,7 +50,7 @@ def test_the_page_lists_the_licence_of_everything_in_the_base_install():
         for row in section.splitlines()
         if row.startswith("| base")
         for name in row.split("|")[3].strip().split(", ")
-    }
+    } | set(re.findall(r"also brings `([\w-]+)`", section))
 
     assert load("dependencies").list_brought()["base install"].keys() <= listed
 
