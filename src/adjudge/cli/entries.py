@@ -55,7 +55,7 @@ def _describe_override(payload: Mapping[str, Any]) -> str:
 
 
 def _describe_requested(payload: Mapping[str, Any]) -> str:
-    return f"{payload.get('required')} of {_list_names(payload, 'approvers')} asked"
+    return f"asked {_list_names(payload, 'approvers')}; needs {payload.get('required')}"
 
 
 def _describe_closed(payload: Mapping[str, Any]) -> str:

@@ -115,7 +115,7 @@ def test_list_tells_what_happened(line: Line):
     values = (
         ("decision", {"allowed": False, "decided_by": "rule"}, "blocked by rule"),
         ("decision", {"allowed": False, "pending": True}, "pending"),
-        ("approval.requested", {"approvers": ["ana", "bob"], "required": 1}, "1 of ana, bob asked"),
+        ("approval.requested", {"approvers": ["ana", "bob"], "required": 1}, "asked ana, bob; needs 1"),
         ("approval.voted", {"by": "ana", "approved": True, "accepted": True, "reason": "fine"}, "ana approves: fine"),
         ("approval.voted", {"by": "eve", "accepted": False, "refused_because": "double"}, "eve denies (does not count"),
         ("approval.voted", {"by": "first", "voter": "judge", "reason": "judge 'first' passed it"}, "judge 'first' pas"),

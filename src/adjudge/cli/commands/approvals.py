@@ -648,7 +648,7 @@ def _explain_resuming(
     if pending is not None and isinstance(pending.decision.metadata.get("call"), Mapping):
         return "to resume: the agent makes the same call again, if it does not wait for this already"
     if not is_configured:
-        return "to resume, in your program: await gate.resume(decision, content=...)"
+        return "to resume, unless your program waits for this already: await gate.resume(decision, content=...)"
     file = "FILE" + _repeat_place(place)
     return f"to resume: adjudge gate resume {approval.id} {file}   (what the gate held back)"
 
