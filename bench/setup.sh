@@ -6,6 +6,7 @@
 #   autoevals  the library adjudge is compared with
 #   jsonschema the library that validating outputs is compared with
 #   guardrails what research/broken_replies.py compares with, besides peers
+#   promptfoo22  what research/seven_tools.py compares with, besides those; it brings Node 22
 #   peers      every library that research/peers.py compares with: some gigabytes
 set -euo pipefail
 bench="$(cd "$(dirname "$0")" && pwd)"
@@ -28,7 +29,7 @@ for name in ${*/peers/$peers}; do
     server) make_env server uvloop orjson ;;
     jsonschema) make_env jsonschema jsonschema==4.26.0 ;;
     autoevals) make_env autoevals autoevals==0.4.1 openai==3.52.0 ;;
-    guardrails) make_env guardrails openai-guardrails==0.3.6 ;;
+    guardrails) make_env guardrails "openai-guardrails[benchmark]==0.3.6" ;;
     openevals) make_env openevals openevals==0.2.2 langchain-openai==1.7.3 openai==3.52.0 ;;
     pydantic_evals) make_env pydantic_evals pydantic-evals==2.62.0 "pydantic-ai-slim[openai]==2.62.0" ;;
     phoenix) make_env phoenix arize-phoenix-evals==3.9.4 openai==3.52.0 ;;
@@ -42,6 +43,10 @@ for name in ${*/peers/$peers}; do
     promptfoo)  # a program of npm, beside a Python that drives it; later ones want Node 22
       make_env promptfoo pip
       npm install --prefix "$venvs/promptfoo" --no-audit --no-fund --loglevel=error promptfoo@0.121.20
+      ;;
+    promptfoo22)  # a later one, with its Node
+      make_env promptfoo22 pip
+      npm install --prefix "$venvs/promptfoo22" --no-audit --no-fund --loglevel=error promptfoo@0.123.1 node@22.23.3
       ;;
     *) echo "no environment is called $name; there are server, jsonschema and $peers" >&2 && exit 2 ;;
   esac

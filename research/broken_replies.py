@@ -28,7 +28,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 import mock_llm
@@ -50,44 +50,53 @@ def plan_row(number: int) -> str:
     return "fail" if place < PASSING + FAILING else BREAKS[place % len(BREAKS)]
 
 
+def write_verdict(request: dict[str, Any], *, passes: bool, cut: bool = False) -> tuple[dict[str, Any], str]:
+    """Write the message by which a judge passes or fails, in the form that a library asks for, and why it ended."""
+    shown = json.dumps(request["messages"])
+    message, finish = mock_llm.build_message(request, mock_llm.Settings(f"v-{passes:d}"), cut=cut)
+    if "flagged" in shown and not cut:  # a guardrail asks for the opposite of a pass
+        message["content"] = json.dumps({"flagged": not passes, "confidence": 1.0})
+    token = next((one or other for one, other in TOKEN.findall("\n".join(map(str, request["messages"])))), "")
+    if isinstance(message.get("content"), str):
+        message["content"] = message["content"].replace(mock_llm.ASKED_TOKEN, token)
+    return message, "length" if cut else finish
+
+
 def answer(request: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """The message of the mock, and why it ended."""
-    shown = json.dumps(request["messages"])
-    number = int(re.findall(r"row (\d+)", shown)[-1])
+    number = int(re.findall(r"row (\d+)", json.dumps(request["messages"]))[-1])
     kind = plan_row(number)
-    settings = mock_llm.Settings("v-0" if kind == "fail" else "v-1")
-    message, finish = mock_llm.build_message(request, settings, cut=kind == "cut")
-    if "flagged" in shown and kind in ("pass", "fail"):  # a guardrail asks for the opposite of a pass
-        message["content"] = json.dumps({"flagged": kind == "fail", "confidence": 1.0})
     broken = {
-        "cut": (message, "length"),
         "prose": ({"role": "assistant", "content": "Overall this reads well to me."}, "stop"),
         "refusal": ({"role": "assistant", "content": None, "refusal": "I'm sorry, I can't help with that."}, "stop"),
         "empty": ({"role": "assistant", "content": ""}, "stop"),
         "other": ({"role": "assistant", "content": '{"verdict": "unclear"}'}, "stop"),
         "filtered": ({"role": "assistant", "content": ""}, "content_filter"),
     }
-    message, finish = broken.get(kind, (message, finish))
-    token = next((one or other for one, other in TOKEN.findall("\n".join(map(str, request["messages"])))), "")
-    if isinstance(message.get("content"), str):
-        message["content"] = message["content"].replace(mock_llm.ASKED_TOKEN, token)
-    return message, finish
+    return broken.get(kind) or write_verdict(request, passes=kind != "fail", cut=kind == "cut")
 
 
 class Handler(BaseHTTPRequestHandler):
     """The chat completions of OpenAI."""
 
     protocol_version = "HTTP/1.1"
+    usage: ClassVar = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
 
     def do_POST(self) -> None:
         """Answer one request."""
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        message, finish = answer(request)
-        usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
+        self.send_message(request, *answer(request))
+
+    def send_message(self, request: dict[str, Any], message: dict[str, Any], finish: str) -> None:
+        """Answer with a message of the assistant."""
         choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
-        body = {"id": "mock", "object": "chat.completion", "created": 0, "model": request["model"], "usage": usage}
-        data = json.dumps(body | {"choices": [choice]}).encode()
-        self.send_response(200)
+        body = {"id": "mock", "object": "chat.completion", "created": 0, "model": request["model"], "usage": self.usage}
+        self.send_json(200, body | {"choices": [choice]})
+
+    def send_json(self, status: int, body: dict[str, Any]) -> None:
+        """Answer with JSON."""
+        data = json.dumps(body).encode()
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

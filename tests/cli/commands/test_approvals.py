@@ -326,7 +326,7 @@ def test_show_has_everything_a_person_needs(line: Line):
         "message      Publish it?",
         "seat         careful: ✗ failed 0.25 of 0.70 needed: so it says",
         "content      as it was judged\n  | The content.\n",
-        f"approval.requested: 2 of {ME}, bob asked",
+        f"approval.requested: asked {ME}, bob; needs 2",
         f"approval.voted: {ME} approves: I read it",
     ):
         assert text in shown.out, text

@@ -1,0 +1,161 @@
+"""The jobs of autoevals, a library of scorers: ``LLMClassifier`` judges one answer in a call, the loop is the user's.
+
+Read for what it lacks: its README (on PyPI, 0.4.1) and every module of the package.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from autoevals import Battle, LLMClassifier, Score
+from autoevals.json import ValidJSON
+from openai import OpenAI
+
+from seven.work import (
+    BROKEN,
+    CRITERION,
+    DONE,
+    FINE,
+    LABELLED,
+    NO_JSON,
+    NONE,
+    NOT,
+    OWN,
+    ROWS,
+    RUDE,
+    TASK,
+    TIMEOUT_S,
+    Found,
+    Server,
+    call_job,
+    kill_at,
+    try_each,
+    weigh_fault,
+    weigh_resumed,
+    weigh_second,
+)
+
+
+def make_classifier(server: Server, mode: str, run: str = "one", **options: Any) -> LLMClassifier:
+    return LLMClassifier(
+        name="polite",
+        prompt_template=CRITERION + "\n{{input}}\n{{output}}",
+        choice_scores={"pass": 1, "fail": 0},
+        model="mock",  # it asks models that it knows over another API
+        client=OpenAI(base_url=server.get_address(mode, run), api_key="sk-mock", **options),
+    )
+
+
+def judge(classifier: LLMClassifier, content: str) -> str:
+    score = classifier(output=content, expected=None, input=TASK).score
+    return "no verdict: score None" if score is None else "passed" if score == 1 else "failed"
+
+
+def try_mode(server: Server, mode: str, **options: Any) -> Found:
+    classifier = make_classifier(server, mode, **options)
+    return weigh_fault(*try_each(lambda content: judge(classifier, content), FINE, BROKEN))
+
+
+def down(server: Server) -> Found:
+    return try_mode(server, "down")
+
+
+def cut(server: Server) -> Found:
+    return try_mode(server, "cut")
+
+
+def scale(server: Server) -> Found:
+    return try_mode(server, "scale")
+
+
+def timeout(server: Server) -> Found:
+    return try_mode(server, "hang", timeout=TIMEOUT_S, max_retries=0)
+
+
+def again(server: Server) -> Found:
+    """The retries of the client are for HTTP; nothing in oai.py asks again for JSON that can't be read."""
+    classifier = make_classifier(server, "again")
+    return weigh_second(lambda: judge(classifier, BROKEN))
+
+
+def orders(server: Server) -> Found:
+    """``Battle`` (templates/battle.yaml) shows the output first, always."""
+    battle = Battle(client=OpenAI(base_url=server.get_address("first"), api_key="sk-mock"), model="mock")
+    there = battle(output=FINE, expected=ROWS[0], instructions=TASK)
+    back = battle(output=ROWS[0], expected=FINE, instructions=TASK)
+    agree = there.score != back.score
+    return Found(OWN, f"Battle asks in one order; called twice: {there.score}, {back.score}, so agree={agree}")
+
+
+def function(_server: Server) -> Found:
+    """The README: "You can also create your own scoring functions", which return a Score with a number or None."""
+    scores = [Score(name="own", score=value, metadata={"why": "…"}).score for value in (True, 0.25, None)]
+    return Found(DONE, f"Score takes {scores}; None is documented as skipped")
+
+
+def several(server: Server) -> Found:
+    """No module combines scorers."""
+    judges = [make_classifier(server, mode, mode) for mode in ("good", "good", "down-all")]
+    votes = Counter(try_each(lambda at: judge(judges[int(at)], FINE), "0", "1", "2"))
+    word, count = votes.most_common(1)[0]
+    return Found(OWN, f"counted by hand: {word} by {count} of 3")
+
+
+def rule(server: Server) -> Found:
+    """``ValidJSON`` is a scorer of its own; an ``if`` joins it to the judge."""
+    score = ValidJSON()(NO_JSON).score
+    if score == 1:
+        judge(make_classifier(server, "good"), NO_JSON)
+    return Found(OWN, f"ValidJSON: {score}; an if of our own did not ask the judge ({server.count()} requests)")
+
+
+def long_run(server: Server) -> Found:
+    """A loop that writes what it has and leaves it out the next time; the library has none."""
+    classifier, path = make_classifier(server, "slow"), Path("done.json")
+    have: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+    for content in ROWS:
+        if content not in have:
+            have[content] = judge(classifier, content)
+            path.write_text(json.dumps(have))
+    return Found(DONE, str(len(have)))
+
+
+def resume(server: Server) -> Found:
+    before = kill_at(call_job("autoevals", "long_run", server), server, 3)
+    judged = int(long_run(server).evidence)
+    told = weigh_resumed(before, server.count(), judged)
+    return Found(OWN if told.word == DONE else NOT, f"a loop and a file of our own: {told.evidence}")
+
+
+def cache(server: Server) -> Found:
+    """``run_cached_request`` of oai.py has a cache in its name only; Braintrust's proxy, a service, has one."""
+    long_run(server)
+    first = server.count()
+    long_run(server)
+    return Found(OWN, f"{first} requests, and {server.count() - first} the second time, with a file of our own")
+
+
+def budget(_server: Server) -> Found:
+    return Found(NONE, "nothing of cost in the package or its README")
+
+
+def status(server: Server) -> Found:
+    found = judge(make_classifier(server, "good"), RUDE)
+    return Found(OWN, f"no command of its own; assert in pytest: {found}")
+
+
+def people(server: Server) -> Found:
+    classifier = make_classifier(server, "good")
+    agreed = sum((judge(classifier, content) == "passed") == good for content, good in LABELLED)
+    return Found(OWN, f"counted by hand: {agreed} of {len(LABELLED)} agree")
+
+
+def approval(_server: Server) -> Found:
+    return Found(NONE, "nothing holds an action back, in the package or its README")
+
+
+def record(_server: Server) -> Found:
+    return Found(NONE, "nothing is kept, by the package or its README")
