@@ -115,11 +115,11 @@ def rule(server: Server) -> Found:
 def long_run(server: Server) -> Found:
     """A loop that writes what it has and leaves it out the next time; the library has none."""
     classifier, path = make_classifier(server, "slow"), Path("done.json")
-    have: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+    have: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for content in ROWS:
         if content not in have:
             have[content] = judge(classifier, content)
-            path.write_text(json.dumps(have))
+            path.write_text(json.dumps(have), encoding="utf-8")
     return Found(DONE, str(len(have)))
 
 

@@ -161,11 +161,11 @@ def rule(server: Server) -> Found:
 def long_run(server: Server) -> Found:
     """A file per answer beside ``evaluate``, which has no way to go on."""
     path = Path("done.json")
-    have: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+    have: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for content in ROWS:
         if content not in have:
             [have[content]] = read_verdicts(evaluate([content], make_judge(server, "slow")))
-            path.write_text(json.dumps(have))
+            path.write_text(json.dumps(have), encoding="utf-8")
     return Found(DONE, str(sum(item == "passed" for item in have.values())))
 
 

@@ -199,7 +199,12 @@ def test_the_command_line_tells_the_story(line: Line):
     seq = ends["approved"].ledger_seq or 0
 
     assert "allowed by human" in rows[seq]
-    for text in ("asked ana, bob; needs 1", "bob approves: approved by phone", "ana denies: denied by phone", "pending"):
+    for text in (
+        "asked ana, bob; needs 1",
+        "bob approves: approved by phone",
+        "ana denies: denied by phone",
+        "pending",
+    ):
         assert text in listed.out
     for text in ("approved by panel", "approved by policy", "denied by policy", "overruled by bob", "blocked by rule"):
         assert text in listed.out
