@@ -295,6 +295,7 @@ draws in which the interval leaves out 0 on the right side, over all pairs, thos
 below 0.91; 36 pairs; with GPT-4 and 100 questions a worth of 1.7 and the better system shown in 0.75; and exact limits
 that are 1.5 times as wide.
 
+<!-- not run: needs data that are not part of the repository -->
 ```sh
 nice -n 10 .venv/bin/python research/differences.py --data DIR --write
 ```

@@ -132,6 +132,7 @@ TEXT = """Answers to audits are drawn one after the other, {draws:,} times for e
 confidence of 95 %, and the test is looked at after each. The share of draws with an alarm in {most:,} audits, and the
 number of audits after which half of the draws have one:
 
+<!-- not run: needs data that are not part of the repository -->
 ```sh
 nice -n 10 .venv/bin/python research/monitor.py --data DIR --write
 ```

@@ -211,6 +211,7 @@ TEXT = """## Recorded judges
 recorded: [where they come from](reproductions.md#where-the-rows-come-from). *Naive* says whether the judge's own 95 %
 interval contains the rate of people. *Worth* is how many labels people alone would need for an interval as narrow.
 
+<!-- not run: needs data that are not part of the repository -->
 ```sh
 nice -n 10 .venv/bin/python research/real_judges.py --data DIR --write
 ```

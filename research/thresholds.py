@@ -431,6 +431,7 @@ released if the truth were known for all of them, *released* the mean share that
 *refused*. *Broken* is the share of calibrations whose threshold does not keep the promise on all cases: at most 0.05 is
 promised. *By sight* is the same for the lowest threshold at which the labels themselves do not exceed the promise.
 
+<!-- not run: needs data that are not part of the repository -->
 ```sh
 nice -n 10 .venv/bin/python research/thresholds.py --data DIR --write
 ```

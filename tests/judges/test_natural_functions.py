@@ -229,7 +229,7 @@ AUTOEVALS = [
     IsUndecided(skipped, "return a number where the content should count, 0 where it fails"),
     IsUndecided(with_error, r"None (no key), so it judged nothing; return a number"),
     Works(async_scorer),
-    IsUndecided(list_of_scores, "return one score for each criterion, by its name: 'polite'"),
+    RaisesWhenCalled(list_of_scores, "returned 'a', and the criteria that it is asked about are 'polite'; expected is"),
 ]
 
 
