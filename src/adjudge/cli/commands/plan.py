@@ -151,7 +151,9 @@ def plan_labels(
             print_plan(plan, status, run)
             if (number := opened.summary["labelled"]) and not decisions:
                 labelled = "1 case has a label" if number == 1 else f"{number:,} cases have labels"
-                note(f"{labelled} in the data set, which adjudge agree counts and a plan does not: it did not draw them")
+                note(
+                    f"{labelled} in the data set, which adjudge agree counts and a plan does not: it did not draw them"
+                )
         if out is not None:
             written = format_count(write_case_list(out, plan, opened, status.pending, rater=rater), "case")
             note(f"wrote {written} to {out}; fill in the column value, then adjudge label {run} --import {out}")
