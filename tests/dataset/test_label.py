@@ -196,7 +196,7 @@ def test_a_row_that_is_no_label_names_its_line():
         load_labels(write("l.csv", table))
     with pytest.raises(UsageError, match=r"l\.jsonl, line 1: .*rater"):
         load_labels(write("l.jsonl", '{"case": "a", "value": true}\n'))
-    with pytest.raises(UsageError, match=r"line 2: a label needs 'value'.*adjudge run --label COLUMN"):
+    with pytest.raises(UsageError, match=r"line 2: a label needs 'case', 'rater' and 'value'.*--label COLUMN"):
         load_labels(write("e.csv", "case,rater,value\nlate,ann,\n"))
 
 

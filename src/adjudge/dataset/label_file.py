@@ -114,8 +114,8 @@ def _read_row(
             return None
     if members.get("value") is None:
         raise UsageError(
-            f"a label needs 'value', and there is none; a rater who cannot decide says {CANNOT_TELL!r}, and the labels "
-            "of a data set itself are read with it (adjudge run --label COLUMN)"
+            "a label needs 'case', 'rater' and 'value', and there is no value; a rater who cannot decide says "
+            f"{CANNOT_TELL!r}, and the labels of a data set itself are read with it (adjudge run --label COLUMN)"
         )
     if rater is not None and members.get("rater") in (None, ""):
         members["rater"] = rater

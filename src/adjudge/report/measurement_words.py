@@ -348,6 +348,8 @@ def list_rate_facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
         # Limits as the method gives them; the sentence above rounds outward.
         limits = "" if measurement.is_counted else f" ({format_range(rate.low, rate.high)})"
         yield f"corrected rate, {of}", f"{format_rate(rate.value)}{limits}"
+        if measurement.is_counted:
+            yield "beyond these cases", "--target system gives an interval for all that the system produces"
         limit = measurement.limit
         if limit is not None and limit.kind == "every look":
             # Whoever reads the narrower interval alone takes a gate as passed that is not.

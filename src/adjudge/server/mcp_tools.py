@@ -24,7 +24,7 @@ from adjudge.config.file import Config
 from adjudge.config.gates import check_gate_ready, close_gate, open_approvals, open_gate
 from adjudge.config.ledger import CommandRecorder
 from adjudge.config.server import ServerSettings
-from adjudge.errors import AdjudgeError, UsageError
+from adjudge.errors import AdjudgeError, FunctionError, UsageError
 from adjudge.formats.text import flatten, show
 from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.gate import Gate
@@ -191,9 +191,9 @@ class AgentTools:
             async with asyncio.timeout(self.settings.deadline), self.places:
                 result = await asked.evaluate(content, chosen, task=task, context=context, reference=reference)
                 await self.ledger.append(result, **describe_judged(self.ledger, content, texts))
-        except UsageError as error:
-            raise ToolError(flatten(str(error), 500)) from None
         except (AdjudgeError, TimeoutError) as error:
+            if isinstance(error, UsageError) and not isinstance(error, FunctionError):
+                raise ToolError(flatten(str(error), 500)) from None
             logger.error("an agent's content could not be judged: %s", type(error).__name__)
             raise ToolError("It could not be judged.") from None
         return result

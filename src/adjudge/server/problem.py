@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Match
 
-from adjudge.errors import LedgerError
+from adjudge.errors import FunctionError, LedgerError
 from adjudge.formats.text import flatten, suggest
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _handle_http)
     app.add_exception_handler(RequestValidationError, _handle_invalid)
     app.add_exception_handler(LedgerError, _handle_ledger)
+    app.add_exception_handler(FunctionError, _handle_function)
     app.add_exception_handler(Exception, _handle_crash)
 
 
@@ -172,6 +173,13 @@ def explain_failure(error: Exception) -> Problem:
     """Explain that the database failed, and log why."""
     logger.error("the ledger failed: %s", error)
     return Problem(503, "the database failed, so nothing was decided", code="store", headers={"Retry-After": "1"})
+
+
+async def _handle_function(_request: Request, error: Exception) -> Response:
+    # The operator's mistake, and not the client's; the message may quote what was judged.
+    logger.error("a function that judges is wrong: %s", error)
+    message = "a function of this server returned what no judge may return, so nothing was decided; its log says what"
+    return render_problem(Problem(500, message, code="function"))
 
 
 async def _handle_crash(_request: Request, error: Exception) -> Response:

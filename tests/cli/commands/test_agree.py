@@ -328,6 +328,7 @@ def test_a_run_can_be_measured_where_it_ends(line: Line):
     passed = line(*arguments, "0.7", "--out", "one")
     assert passed.status == 0
     assert "People pass 74 %" in passed.out
+    assert "--target system" in passed.out  # the figure ends at these cases, and somebody may ask for more
     missed = line(*arguments, "0.8", "--out", "two", "--json")
     assert missed.status == 1
     assert missed.document["measurement"]["rate"]["value"] == pytest.approx(335 / 450)

@@ -325,3 +325,21 @@ def test_the_ledger_is_read_verified_and_exported(program, server):
     assert (document["valid"], document["pinned_head"]) == (True, True)
     assert len(reader.get("/v1/ledger/export").text.splitlines()) >= head["seq"]
     assert reader.get("/v1/ledger/verify", params={"head": "/etc/passwd"}).status_code == 422
+
+
+def test_a_function_that_returns_no_verdict_is_the_operators_mistake(tmp_path, caplog):
+    """Nothing is decided, the client is told that it can do nothing about it, and the log says what came back."""
+    (tmp_path / "slip_judges.py").write_text("def answer(content):\n    return None\n", encoding="utf-8")
+    (tmp_path / "own.yaml").write_text(
+        "name: Own\ncriteria: [{name: good, description: It is good.}]\n", encoding="utf-8"
+    )
+    slip = JUDGED.replace("server_judges", "slip_judges") + '\n[gates.slip]\nrubric = "own"\njudge = "calm"\n'
+    with run_server(tmp_path, slip) as running:
+        client = running.open_client(key=running.make_key("judge"))
+        evaluated = client.post("/v1/evaluate", json={"content": "Secret", "rubric": "own"})
+        checked = check(client, "Secret", gate="slip")
+
+    for refused in (evaluated, checked):
+        assert (refused.status_code, refused.json()["code"]) == (500, "function")
+        assert "None" not in refused.text
+    assert "the function returned None" in caplog.text

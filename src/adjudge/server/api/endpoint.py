@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.config.server import ServerSettings
-from adjudge.errors import UsageError
+from adjudge.errors import FunctionError, UsageError
 from adjudge.formats.json import read_json
 from adjudge.formats.text import flatten
 from adjudge.server.caller import identify_caller
@@ -222,5 +222,7 @@ def explaining_usage(status: int = 422, *, code: str = "usage") -> Iterator[None
     """Turn a ``UsageError`` of the block, which is about what the client sent, into an answer that says so."""
     try:
         yield
+    except FunctionError:  # a mistake in the server's configuration, which no client can mend
+        raise
     except UsageError as error:
         raise Problem(status, flatten(str(error), 500), code=code, argument=error.argument) from None
