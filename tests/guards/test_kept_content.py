@@ -167,34 +167,3 @@ def test_held_keeps_what_a_person_is_asked_about_until_its_time_is_over(kind: st
 
     with open_store(kind, tmp_path, require) as url:
         run(url, work, store_content="held")
-
-
-def test_held_has_thirty_days_unless_somebody_says(tmp_path: Path):
-    """Other ledgers keep the texts of requests until somebody forgets them."""
-    for store_content, given, seconds in (
-        ("held", None, 30 * 86_400),
-        ("held", 60, 60),
-        ("hash", None, None),
-        ("full", 60, 60),
-    ):
-        ledger = Ledger(f"sqlite:///{tmp_path / 'a.db'}", store_content=store_content)  # type: ignore[arg-type]
-        assert Approvals(ledger, keep_for=given).keep_for == seconds
-    with pytest.raises(UsageError) as caught:
-        Approvals(ledger, keep_for=0)
-    assert caught.value.argument == "keep_for"
-
-
-@pytest.mark.timed
-def test_listing_requests_deletes_what_is_over_by_the_ledgers_own_dates(tmp_path: Path):
-    """Nobody has to call ``forget_due``: each look at requests does it."""
-
-    async def work(ledger: Ledger) -> None:
-        approvals = Approvals(ledger, keep_for=1e-3)
-        ident = await approvals.request(make_result(), "Send it?", approvers=["ana"], content=CONTENT)
-        await approvals.decide(ident, "ana", True)
-        await asyncio.sleep(0.01)
-        again = Approvals(ledger, keep_for=1e-3)
-        await again.list()
-        assert (await again.get(ident)).content is None
-
-    run(f"sqlite:///{tmp_path / 'a.db'}", work)

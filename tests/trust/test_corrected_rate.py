@@ -203,6 +203,20 @@ def test_without_labels_there_is_no_rate():
 # ------------------------------------------------------------------------------------------------- labels in groups
 
 
+def test_whole_groups_that_the_judge_passed_are_less_of_a_surprise():
+    """Passes that come by groups are fewer draws than they are cases, though each group has as many failed ones."""
+    heaps = [
+        Heap(verdict="passed", cases=300, good=12),
+        Heap(verdict="failed", cases=100, bad=24),
+        Heap(verdict="undecided", cases=100, good=12),
+    ]
+    kinds = [[1] * 4 + [0 if number < 3 else 2] * 4 for number in range(6)]
+    rows = [(f"q{number}", kind, kind != 1) for number, group in enumerate(kinds) for kind in group]
+
+    assert compute_sample_p_value(heaps) < 0.001
+    assert compute_sample_p_value(heaps, groups=count_pairs(rows, 3)) > 0.01
+
+
 def test_groups_of_equal_answers_count_as_one_label_each():
     """The design effect of 20 groups with 8 equal answers is about 8, so the interval is wider than that of 20."""
     heaps, rows = make_alike(20)

@@ -157,3 +157,10 @@ def test_planned_labels_cover(sizes: list[int], rates: list[float]):
         inside += share.low <= sum(good) / sum(sizes) <= share.high
 
     assert inside / 400 >= 0.915
+
+
+def test_a_heap_of_no_weight_changes_nothing():
+    """A stratum of a run may be empty; its share counts for nothing, and is no reason to refuse the others."""
+    alone = find_weighted_share([30], [40], [1.0])
+
+    assert find_weighted_share([30, 1], [40, 10], [1.0, 0.0]) == alone
