@@ -71,7 +71,7 @@ JOBS = {
     "function": "your own function judges: true or false, a number, with a reason, or no verdict",
     "several": "three judges give one verdict, while one is down",
     "rule": "an answer that is not JSON fails before a judge is asked",
-    "resume": "a run that was killed goes on where it was",
+    "resume": "a run that was killed is resumed",
     "cache": "the same run again asks nobody",
     "budget": "a run ends at the dollars you set",
     "status": "the exit status of a command says that an answer failed",

@@ -5,9 +5,6 @@ Read for what it lacks: its README (on PyPI, 0.4.1) and every module of the pack
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from autoevals import Battle, LLMClassifier, Score
@@ -19,10 +16,8 @@ from seven.work import (
     CRITERION,
     DONE,
     FINE,
-    LABELLED,
     NO_JSON,
     NONE,
-    NOT,
     OWN,
     ROWS,
     RUDE,
@@ -30,11 +25,13 @@ from seven.work import (
     TIMEOUT_S,
     Found,
     Server,
-    call_job,
-    kill_at,
+    count_agreement,
+    count_votes,
+    judge_rows,
     try_each,
     weigh_fault,
-    weigh_resumed,
+    weigh_own_file,
+    weigh_own_loop,
     weigh_second,
 )
 
@@ -99,9 +96,7 @@ def function(_server: Server) -> Found:
 def several(server: Server) -> Found:
     """No module combines scorers."""
     judges = [make_classifier(server, mode, mode) for mode in ("good", "good", "down-all")]
-    votes = Counter(try_each(lambda at: judge(judges[int(at)], FINE), "0", "1", "2"))
-    word, count = votes.most_common(1)[0]
-    return Found(OWN, f"counted by hand: {word} by {count} of 3")
+    return count_votes(lambda at: judge(judges[int(at)], FINE))
 
 
 def rule(server: Server) -> Found:
@@ -114,28 +109,17 @@ def rule(server: Server) -> Found:
 
 def long_run(server: Server) -> Found:
     """A loop that writes what it has and leaves it out the next time; the library has none."""
-    classifier, path = make_classifier(server, "slow"), Path("done.json")
-    have: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    for content in ROWS:
-        if content not in have:
-            have[content] = judge(classifier, content)
-            path.write_text(json.dumps(have), encoding="utf-8")
-    return Found(DONE, str(len(have)))
+    classifier = make_classifier(server, "slow")
+    return judge_rows(lambda content: judge(classifier, content))
 
 
 def resume(server: Server) -> Found:
-    before = kill_at(call_job("autoevals", "long_run", server), server, 3)
-    judged = int(long_run(server).evidence)
-    told = weigh_resumed(before, server.count(), judged)
-    return Found(OWN if told.word == DONE else NOT, f"a loop and a file of our own: {told.evidence}")
+    return weigh_own_loop("autoevals", long_run, server)
 
 
 def cache(server: Server) -> Found:
     """``run_cached_request`` of oai.py has a cache in its name only; Braintrust's proxy, a service, has one."""
-    long_run(server)
-    first = server.count()
-    long_run(server)
-    return Found(OWN, f"{first} requests, and {server.count() - first} the second time, with a file of our own")
+    return weigh_own_file(long_run, server)
 
 
 def budget(_server: Server) -> Found:
@@ -149,8 +133,7 @@ def status(server: Server) -> Found:
 
 def people(server: Server) -> Found:
     classifier = make_classifier(server, "good")
-    agreed = sum((judge(classifier, content) == "passed") == good for content, good in LABELLED)
-    return Found(OWN, f"counted by hand: {agreed} of {len(LABELLED)} agree")
+    return count_agreement(lambda content: judge(classifier, content))
 
 
 def approval(_server: Server) -> Found:

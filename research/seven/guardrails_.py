@@ -34,16 +34,15 @@ from seven.work import (
     NOT,
     OWN,
     RAISES,
-    ROWS,
     RUDE,
     TIMEOUT_S,
     Found,
     Server,
-    call_job,
-    kill_at,
+    judge_rows,
     try_each,
     weigh_fault,
-    weigh_resumed,
+    weigh_own_file,
+    weigh_own_loop,
     weigh_second,
 )
 
@@ -160,29 +159,17 @@ def rule(server: Server) -> Found:
 
 
 def long_run(server: Server) -> Found:
-    path = Path("done.json")
-    have: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    for content in ROWS:
-        if content not in have:
-            have[content] = judge(server, "slow", content)
-            path.write_text(json.dumps(have), encoding="utf-8")
-    return Found(DONE, str(len(have)))
+    return judge_rows(lambda content: judge(server, "slow", content))
 
 
 def resume(server: Server) -> Found:
     """``guardrails-evals`` (evals/guardrail_evals.py) has no option for it."""
-    before = kill_at(call_job("guardrails", "long_run", server), server, 3)
-    judged = int(long_run(server).evidence)
-    told = weigh_resumed(before, server.count(), judged)
-    return Found(OWN if told.word == DONE else NOT, f"a loop and a file of our own: {told.evidence}")
+    return weigh_own_loop("guardrails", long_run, server)
 
 
 def cache(server: Server) -> Found:
     """Nothing in the package keeps replies."""
-    long_run(server)
-    first = server.count()
-    long_run(server)
-    return Found(OWN, f"{first} requests, and {server.count() - first} the second time, with a file of our own")
+    return weigh_own_file(long_run, server)
 
 
 def budget(_server: Server) -> Found:

@@ -7,8 +7,6 @@ that README, and every module of the package.
 from __future__ import annotations
 
 import json
-from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from langchain_openai import ChatOpenAI
@@ -21,7 +19,6 @@ from seven.work import (
     CRITERION,
     DONE,
     FINE,
-    LABELLED,
     MODEL,
     NO_JSON,
     NONE,
@@ -33,11 +30,12 @@ from seven.work import (
     TIMEOUT_S,
     Found,
     Server,
-    call_job,
-    kill_at,
+    count_agreement,
+    count_votes,
+    judge_rows,
     try_each,
     weigh_fault,
-    weigh_resumed,
+    weigh_own_loop,
     weigh_second,
 )
 
@@ -110,9 +108,7 @@ def function(_server: Server) -> Found:
 def several(server: Server) -> Found:
     """No module combines evaluators."""
     judges = [make_judge(server, mode, mode, max_retries=0) for mode in ("good", "good", "down-all")]
-    votes = Counter(try_each(lambda at: judge(judges[int(at)], FINE), "0", "1", "2"))
-    word, count = votes.most_common(1)[0]
-    return Found(OWN, f"counted by hand: {word} by {count} of 3")
+    return count_votes(lambda at: judge(judges[int(at)], FINE))
 
 
 def rule(server: Server) -> Found:
@@ -126,21 +122,13 @@ def rule(server: Server) -> Found:
 
 def long_run(server: Server) -> Found:
     """A loop that writes what it has and leaves it out the next time; the library has none."""
-    evaluator, path = make_judge(server, "slow"), Path("done.json")
-    have: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    for content in ROWS:
-        if content not in have:
-            have[content] = judge(evaluator, content)
-            path.write_text(json.dumps(have), encoding="utf-8")
-    return Found(DONE, str(len(have)))
+    evaluator = make_judge(server, "slow")
+    return judge_rows(lambda content: judge(evaluator, content))
 
 
 def resume(server: Server) -> Found:
     """Its README runs over data sets by LangSmith's ``evaluate``, a service."""
-    before = kill_at(call_job("openevals", "long_run", server), server, 3)
-    judged = int(long_run(server).evidence)
-    told = weigh_resumed(before, server.count(), judged)
-    return Found(OWN if told.word == DONE else NOT, f"a loop and a file of our own: {told.evidence}")
+    return weigh_own_loop("openevals", long_run, server)
 
 
 def cache(server: Server) -> Found:
@@ -168,8 +156,7 @@ def status(server: Server) -> Found:
 def people(server: Server) -> Found:
     """LangSmith, a service, has annotation queues and aligns evaluators; the package has nothing."""
     evaluator = make_judge(server, "good")
-    agreed = sum((judge(evaluator, content) == "passed") == good for content, good in LABELLED)
-    return Found(OWN, f"counted by hand: {agreed} of {len(LABELLED)} agree")
+    return count_agreement(lambda content: judge(evaluator, content))
 
 
 def approval(_server: Server) -> Found:

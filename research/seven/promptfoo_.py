@@ -212,7 +212,7 @@ def people(server: Server) -> Found:
 
 
 def approval(_server: Server) -> Found:
-    return Found(NONE, "it evaluates, and stands before no action")
+    return Found(NONE, "it evaluates, and holds no action back")
 
 
 def record(_server: Server) -> Found:

@@ -10,7 +10,6 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from pydantic_ai import Agent
@@ -39,9 +38,11 @@ from seven.work import (
     Found,
     Server,
     call_job,
+    judge_rows,
     kill_at,
     shorten,
     weigh_fault,
+    weigh_own_file,
     weigh_resumed,
     weigh_second,
 )
@@ -160,13 +161,7 @@ def rule(server: Server) -> Found:
 
 def long_run(server: Server) -> Found:
     """A file per answer beside ``evaluate``, which has no way to go on."""
-    path = Path("done.json")
-    have: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    for content in ROWS:
-        if content not in have:
-            [have[content]] = read_verdicts(evaluate([content], make_judge(server, "slow")))
-            path.write_text(json.dumps(have), encoding="utf-8")
-    return Found(DONE, str(sum(item == "passed" for item in have.values())))
+    return judge_rows(lambda content: read_verdicts(evaluate([content], make_judge(server, "slow")))[0])
 
 
 def resume(server: Server) -> Found:
@@ -181,10 +176,7 @@ def resume(server: Server) -> Found:
 
 def cache(server: Server) -> Found:
     """Neither evals nor the models of pydantic-ai keep replies."""
-    long_run(server)
-    first = server.count()
-    long_run(server)
-    return Found(OWN, f"{first} requests, and {server.count() - first} the second time, with a file of our own")
+    return weigh_own_file(long_run, server)
 
 
 def budget(server: Server) -> Found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,3 +129,42 @@ def weigh_resumed(before: int, after: int, judged: int) -> Found:
     """Say what it means that a killed run, and the same run again, made so many requests for ROWS."""
     told = f"killed after {before} requests; {after - before} more, and {judged} of {len(ROWS)} judged"
     return Found(DONE if judged == len(ROWS) and after <= len(ROWS) + 1 else NOT, told)
+
+
+def judge_rows(judge: Callable[[str], str]) -> Found:
+    """Judge ROWS by a loop of our own, which writes what it has and leaves it out the next time."""
+    path = Path("done.json")
+    have: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for content in ROWS:
+        if content not in have:
+            have[content] = judge(content)
+            path.write_text(json.dumps(have), encoding="utf-8")
+    return Found(DONE, str(len(have)))
+
+
+def weigh_own_loop(tool: str, long_run: Callable[[Server], Found], server: Server) -> Found:
+    """Kill the loop of our own that ``long_run`` is, and run it again."""
+    before = kill_at(call_job(tool, "long_run", server), server, 3)
+    judged = int(long_run(server).evidence)
+    told = weigh_resumed(before, server.count(), judged)
+    return Found(OWN if told.word == DONE else NOT, f"a loop and a file of our own: {told.evidence}")
+
+
+def weigh_own_file(long_run: Callable[[Server], Found], server: Server) -> Found:
+    """Run the loop of our own that ``long_run`` is twice."""
+    long_run(server)
+    first = server.count()
+    long_run(server)
+    return Found(OWN, f"{first} requests, and {server.count() - first} the second time, with a file of our own")
+
+
+def count_votes(judge: Callable[[str], str]) -> Found:
+    """Count by hand what three judges say, of which the third is down."""
+    word, count = Counter(try_each(judge, "0", "1", "2")).most_common(1)[0]
+    return Found(OWN, f"counted by hand: {word} by {count} of 3")
+
+
+def count_agreement(judge: Callable[[str], str]) -> Found:
+    """Count by hand how often a judge agrees with people."""
+    agreed = sum((judge(content) == "passed") == good for content, good in LABELLED)
+    return Found(OWN, f"counted by hand: {agreed} of {len(LABELLED)} agree")

@@ -48,6 +48,8 @@ class Cassette:
     file: Path
     record_command: str
     """The command that records this test, for whoever misses a recording."""
+    names_judge: bool = False
+    """True if that command says who judges."""
     missed: list[str] = field(default_factory=list)
     """The requests of a replay that are not in the recording."""
     broken: str = ""
@@ -84,12 +86,12 @@ class Cassette:
 
     def explain_miss(self) -> str:
         """Explain what is not in the recording and how to record it; empty where nothing is missing."""
-        return f"{self.missed[-1]}; record it with: {self._name_judge()}" if self.missed else ""
+        return f"{self.missed[-1]}; record it with: {self._make_record_command()}" if self.missed else ""
 
-    def _name_judge(self) -> str:
+    def _make_record_command(self) -> str:
         """Return the command that records, with the judge that the recording is of where no option names one."""
         recorded = {name for replay in self._replays.values() if (name := replay.recorded_model) is not None}
-        if "--judge " in f"{self.record_command} " or "--judge=" in self.record_command or len(recorded) != 1:
+        if self.names_judge or len(recorded) != 1:
             return self.record_command
         return f"{self.record_command} --judge {shlex.quote(recorded.pop())}"
 

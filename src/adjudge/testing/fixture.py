@@ -238,7 +238,12 @@ class Suite:
         # Without --judge, somebody else would judge when the test is run again, or nobody.
         command = shlex.join(["pytest", *(clean(part, keep_lines=False) for part in (test, *self.options))])
         file = self.folder / name_file(test, function)
-        cassette = Cassette(mode=self.mode, file=file, record_command=f"{command} --judge-record")
+        cassette = Cassette(
+            mode=self.mode,
+            file=file,
+            record_command=f"{command} --judge-record",
+            names_judge="--judge" in self.options,
+        )
         choose = partial(self.choose, cassette, directory)
         mode = "" if self.mode == "live" else f" --judge-{self.mode}"
         return TestJudge(test=test, choose=choose, cassette=cassette, command=f"{command}{mode}")
