@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge.formats.json import is_json, read_json
+from adjudge.formats.json import is_json, nests_too_deeply, read_json
 
 _LEAVES = st.one_of(
     st.none(),
@@ -56,6 +56,31 @@ def test_what_is_no_json_is_refused(text: str, make: Callable[[str], str]):
     """Nothing is read by one reader that the other refuses."""
     with pytest.raises(ValueError, match=r"JSON|too large|levels deep|line 1"):
         read_json(make(text))
+
+
+def _measure_depth(text: str) -> int:
+    """Measure the first value of a text, one character after the other, with brackets in its texts left out."""
+    deepest, depth, at = 0, 0, 0
+    while at < len(text):
+        if text[at] == '"':
+            at += 1
+            while at < len(text) and text[at] != '"':
+                at += 2 if text[at] == "\\" else 1
+        elif text[at] in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif text[at] in "]}":
+            depth -= 1
+            if depth <= 0:
+                break
+        at += 1
+    return deepest
+
+
+@given(st.text(alphabet='[]{}"\\a,', max_size=40), st.integers(min_value=0, max_value=4))
+def test_depth_is_that_of_the_first_value(text: str, most: int):
+    """Whatever the text is, with texts that are never closed in it, and brackets that nothing opened."""
+    assert nests_too_deeply(text, most=most) == (_measure_depth(text) > most)
 
 
 def test_half_a_character_is_read_as_before():

@@ -14,9 +14,9 @@ from typing import Any
 from adjudge.formats.extent import MOST_DEPTH, MOST_WRITTEN, find_excess
 from adjudge.formats.text import flatten, quote, show
 
-# All that stands between two brackets, texts included, so that a bracket in a text does not count. Possessive
-# throughout: a text that is never closed is looked at once.
-_BETWEEN = re.compile(r'(?:[^\[\]{}"]++|"(?:[^"\\]++|\\.)*+"?)++', re.DOTALL)
+# What stands before some brackets, texts included, so that a bracket in a text does not count; then those that open, and
+# those that close. Possessive throughout: a text that is never closed is looked at once.
+_BRACKETS = re.compile(r'(?:[^\[\]{}"]++|"(?:[^"\\]++|\\.)*+"?)*+([\[{]*+)([\]}]*+)', re.DOTALL)
 
 
 def nests_too_deeply(text: str, start: int = 0, *, most: int = MOST_DEPTH, several: bool = False) -> bool:
@@ -28,11 +28,14 @@ def nests_too_deeply(text: str, start: int = 0, *, most: int = MOST_DEPTH, sever
     if text.count("{") + text.count("[") <= most:  # nearly every text, known without a look at its characters
         return False
     depth = 0
-    for bracket in _BETWEEN.sub("", text[start:] if start else text):
-        depth += 1 if bracket in "[{" else -1
+    # Piece by piece, so that other threads run in between: one search of a whole text keeps the interpreter's lock.
+    for piece in _BRACKETS.finditer(text, start):
+        opening, closing = piece.groups()
+        depth += len(opening)
         if depth > most:
             return True
-        if depth <= 0:  # the value ends here; what follows is somebody else's to judge
+        depth -= len(closing)
+        if closing and depth <= 0:  # the value ends here; what follows is somebody else's to judge
             if not several:
                 return False
             depth = 0

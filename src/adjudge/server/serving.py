@@ -21,6 +21,9 @@ from adjudge.server.state import StateHolder
 _SWITCH = 0.001
 """Seconds after which a thread that computes lets another one run; Python's own 5 ms are many times an answer."""
 
+_YOUNGER_COLLECTIONS = 10_000
+"""Collections of younger objects between two of all objects; Python's own 10 are reached several times a second."""
+
 
 async def serve(
     config: Path | None,
@@ -69,6 +72,9 @@ async def serve(
     # twice as long as the others.
     gc.collect()
     gc.freeze()
+    # A full collection keeps every thread waiting, 200 ms where ten requests of many values are held. It is for objects
+    # that refer to each other in a circle, of which answering makes few: what a request held is freed without it.
+    gc.set_threshold(*gc.get_threshold()[:2], _YOUNGER_COLLECTIONS)
     on_ready(name_addresses(settings, listeners[0].getsockname()[1]))
     try:
         await server.serve(sockets=listeners)
