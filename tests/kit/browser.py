@@ -13,6 +13,9 @@ from typing import Any
 from kit.environment import require
 from kit.patience import HANG
 
+WIDTHS = (1440, 1024, 390)
+"""Pixels of the screens on which every job has to be done: a desk, a tablet and a phone."""
+
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",

@@ -78,6 +78,8 @@ def open_cluster(nodes: Sequence[int] = (2,)) -> Iterator[Any]:
     # Read when Ray is imported: an address of this machine alone stays what it is, and nobody is told of the tests.
     settings = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     os.environ |= settings | {"RAY_DEDUP_LOGS_SKIP_REGEX": ".*", "RAY_BACKEND_LOG_LEVEL": "fatal"}
+    # Ray gives its workers the lowest priority but four: beside other work on the machine they would hardly run.
+    os.environ |= {"RAY_worker_niceness": "0"}
     ray = importlib.import_module("ray")
 
     head, *others = nodes

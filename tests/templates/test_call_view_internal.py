@@ -57,8 +57,12 @@ def view_known(name: str, *quotations: str, whole: bool = False) -> Any:
     return view(CALLS[name]["arguments"], *quotations, whole=whole, tool=CALLS[name]["tool"])
 
 
+def find_value(shown: Any, name: str) -> Any:
+    return next(row.value for row in shown.rows if row.path[0] == name)
+
+
 def read_value(arguments: Any, name: str) -> Any:
-    return next(row.value for row in view(arguments).rows if row.path[0] == name)
+    return find_value(view(arguments), name)
 
 
 def join(passages: Any) -> str:
@@ -111,7 +115,7 @@ def test_a_patch_is_lines_that_go_and_come():
     assert changed[5] == "100"
     assert "10_000   # temporary" in changed[7]
     assert [found.text for found in row.findings] == [
-        "a part announces 7 old lines and holds 4; strict programs refuse it"
+        "a hunk announces 7 old lines and holds 4; strict programs refuse it, others guess"
     ]
 
 
@@ -213,13 +217,17 @@ def test_only_so_much_of_a_call_is_parsed():
 
 def test_records_are_a_table_with_what_repeats():
     """The first ten at first; all of them once they are asked for."""
-    value, whole = (view_known("records", whole=way).rows[0].value for way in (False, True))
+    value, whole = (find_value(view_known("records", whole=way), "records") for way in (False, True))
     assert isinstance(value, RecordsValue)
     assert isinstance(whole, RecordsValue)
 
     assert value.columns == ("id", "name", "email", "limit", "vip", "note")
     assert (len(value.rows), value.rest, len(whole.rows), whole.rest) == (10, 30, 40, 0)
-    assert {same.column: same.values for same in value.repeats}["vip"] == (("false", 34), ("true", 6))
+    repeats = {same.column: same.values for same in value.repeats}
+    assert [(join(one.passages), times) for one, times in repeats["vip"]] == [("false", 34), ("true", 6)]
+    assert [(join(one.passages), one.remark, times) for one, times in repeats["note"]] == [
+        ("", "empty text", 32), ("moved;\nsee ticket 4711", "", 8),
+    ]  # fmt: skip
     assert view_known("records").unshown_parts == ("30 records of records",)
     assert view_known("records", whole=True).unshown_parts == ()
 
@@ -235,7 +243,7 @@ def test_markdown_is_shown_as_it_is_sent_and_as_it_may_look():
     assert kinds == ["heading", "table", "paragraph", "code", "paragraph"]
     assert "<img src=x onerror=alert(2)> [click](javascript:alert(3))" in said
     assert "picture “p”, not loaded: https://evil.example/p.png" in said
-    assert row.findings[0].word == "the direction of the text is turned"
+    assert row.findings[0].word.startswith("the direction of the text is turned")
     assert "U+202E RIGHT-TO-LEFT OVERRIDE" in row.findings[0].text
 
 
@@ -268,7 +276,7 @@ def test_a_call_inside_of_a_call_is_opened():
 
 def test_bytes_are_described_and_count_as_not_shown():
     """Their number, their digest, how they begin; the base64 itself is there once all is shown."""
-    at_first, whole = (view_known("upload", whole=way).rows[1].value for way in (False, True))
+    at_first, whole = (find_value(view_known("upload", whole=way), "bytes_base64") for way in (False, True))
     assert isinstance(at_first, BytesValue)
     assert isinstance(whole, BytesValue)
 
@@ -459,7 +467,27 @@ def test_a_short_argument_is_shown_however_long_those_before_it_are():
     """One that says where the money goes cannot be pushed off the page."""
     shown = view({"note": "x y " * 10_000, "to": "DE00 9999"})
 
-    assert join(shown.rows[1].value.passages) == "DE00 9999"
+    assert join(find_value(shown, "to").passages) == "DE00 9999"
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_short_arguments_come_before_long_ones(whole: bool):
+    """A reader who stops at the first screen has seen that it is for the database of production, and no rehearsal."""
+    records = [{"id": number, "limit": 100} for number in range(40)]
+    long = {"records": records, "data": b64encode(bytes(3_000)).decode(), "body": "A line.\n" * 40}
+    inner = {"first": "x\n" * 30, "second": 2}
+    shown = view({**long, "inner": inner, "database": "prod", "lines": "one\ntwo", "dry_run": False}, whole=whole)
+
+    names = ["database", "lines", "dry_run", "records", "data", "body", "inner"]
+    assert [row.path[0] for row in shown.rows] == names
+    assert [row.path[0] for row in find_value(shown, "inner").rows] == ["second", "first"]
+
+
+def test_where_a_name_stands_twice_the_order_is_that_of_the_call():
+    """Programs take the first or the last, so a reader has to see which is which."""
+    shown = make_call_view('{"tool": "t", "arguments": {"to": "' + "a\\n" * 40 + '", "to": "b"}}')
+
+    assert [join(row.value.passages)[:1] for row in shown.rows] == ["a", "b"]
 
 
 def test_a_million_values_are_shown_as_json():
@@ -640,6 +668,7 @@ def test_nothing_in_a_call_becomes_html():
         "open",
         "scope",
         "hx-ignore",
+        "tabindex",
     }
     assert hostile.text.count("<script>alert(1)</script>") > 10
     assert not re.search("[\x00\x1b\u202e]", hostile.text)

@@ -215,7 +215,8 @@ class _Hunk:
         counts = ((self.announced_old, self.held_old, "old"), (self.announced_new, self.held_new, "new"))
         for announced, held, word in counts:
             if announced != held:
-                yield f"a part announces {announced:,} {word} lines and holds {held:,}; strict programs refuse it"
+                numbers = f"a hunk announces {announced:,} {word} lines and holds {held:,}"
+                yield f"{numbers}; strict programs refuse it, others guess"
                 return
 
 

@@ -135,7 +135,7 @@ class Repeated:
     """The values of a column of records, where few values repeat: forty rows are read by their exceptions."""
 
     column: str
-    values: tuple[tuple[str, int], ...]
+    values: tuple[tuple[PlainValue, int], ...]
     """Each with how often, the most frequent first."""
 
 

@@ -240,7 +240,8 @@ class _Builder:
             rows.append(_warn_of_repeat(row) if is_object and times[names[place]] > 1 else row)
         self._leave_out(len(chosen) - len(rows), "argument", "arguments", "")
         self.siblings = before
-        return tuple(rows)
+        # Where a name stands twice, which of them is the last one matters.
+        return tuple(rows if not is_object or len(times) < len(names) else sorted(rows, key=_is_tall))
 
     def _read_name(self, text: str, node: JsonNode, places: _Places) -> _Name:
         decoded = decode_text(text, node)
@@ -364,9 +365,7 @@ class _Builder:
         return self._make_plain(text, places), ()
 
     def _make_plain(self, text: str, places: _Places) -> PlainValue:
-        is_quoted = text != "" and (text != text.strip() or _LOOKS_OTHER.fullmatch(text) is not None)
-        remark = "" if text.strip() else f"{len(text):,} blanks" if text else "empty text"
-        return PlainValue(passages=self._cut(text, places), is_quoted=is_quoted, remark=remark)
+        return _make_plain_text(text, self._cut(text, places))
 
     def _make_prose(self, name: str, text: str, places: _Places) -> ProseValue:
         shown = self._cut_text(name, text)
@@ -384,7 +383,7 @@ class _Builder:
         kinds = Counter(line.kind for line in patch.lines)
         files = sum(line.kind == "file" and not text.startswith("--- ", line.start) for line in patch.lines)
         value = PatchValue(lines=lines, files=files, added=kinds["plus"], removed=kinds["minus"])
-        problems = (Finding(state="warning", word="the patch is not whole", text=text) for text in patch.problems)
+        problems = (Finding(state="warning", word="the patch is damaged", text=text) for text in patch.problems)
         return value, tuple(problems)
 
     def _make_code(self, name: str, text: str, places: _Places, language: str = "") -> CodeValue | ProseValue:
@@ -450,6 +449,39 @@ class _Builder:
             self.marked.update(passage.begins)
 
 
+_TALL = 12
+"""Lines from which on a value stands below those that are shorter: ``database prod`` is not to be a screen further."""
+
+
+def _is_tall(row: ArgumentRow) -> bool:
+    return _estimate_lines(row.value) > _TALL
+
+
+def _estimate_lines(value: CallValue) -> int:
+    """Estimate the lines that a value takes on a page, with what is not shown yet: an order that changes is no help."""
+    match value:
+        case PlainValue():
+            lines = 1
+        case ProseValue():
+            text = "".join(passage.text for passage in value.passages)
+            lines = sum(1 + len(line) // 80 for line in text.split("\n")) + value.rest // 80
+        case CodeValue():
+            lines = len(value.lines) + value.rest // 80
+        case PatchValue():
+            lines = len(value.lines)
+        case MarkdownValue():
+            lines = value.lines
+        case RecordsValue():
+            lines = 1 + value.total
+        case BytesValue():
+            lines = _TALL + 1
+        case ListValue():
+            lines = sum(map(_estimate_lines, value.values))
+        case NestedValue():
+            lines = sum(_estimate_lines(row.value) for row in value.rows)
+    return lines
+
+
 def _warn_of_repeat(row: ArgumentRow) -> ArgumentRow:
     problem = Finding(state="failed", word="this name stands twice", text="programs take the first or the last")
     return replace(row, findings=(*row.findings, problem))
@@ -513,17 +545,37 @@ def _find_columns(text: str, node: JsonNode) -> tuple[str, ...]:
     return tuple(columns)
 
 
+def _make_plain_text(text: str, passages: tuple[Passage, ...]) -> PlainValue:
+    """Make the value of a short text; in quotes where it could be taken for a number or for another value."""
+    is_quoted = text != "" and (text != text.strip() or _LOOKS_OTHER.fullmatch(text) is not None)
+    remark = "" if text.strip() else f"{len(text):,} blanks" if text else "empty text"
+    return PlainValue(passages=passages, is_quoted=is_quoted, remark=remark)
+
+
 def _list_repeats(text: str, node: JsonNode, columns: Sequence[str]) -> Iterator[Repeated]:
     """Yield the columns that hold few values, each with how often; in a short table they are seen."""
     if len(node.values) <= _MOST_RECORDS:
         return
     counts: dict[str, Counter[str]] = {column: Counter() for column in columns}
+    first: dict[str, JsonNode] = {}
     for record in node.values:
         for name, value in zip(record.names, record.values, strict=True):
-            counts[decode_text(text, name)][text[value.start : value.end]] += 1
+            written = text[value.start : value.end]
+            counts[decode_text(text, name)][written] += 1
+            first.setdefault(written, value)
     for column, count in counts.items():
         if len(count) <= 4:
-            yield Repeated(column=column, values=tuple(count.most_common()))
+            values = tuple((_draw_repeated(text, first[written]), times) for written, times in count.most_common())
+            yield Repeated(column=column, values=values)
+
+
+def _draw_repeated(text: str, node: JsonNode) -> PlainValue:
+    written = text[node.start : node.end]
+    shown = decode_text(text, node) if node.kind == "text" else flatten_json(written)
+    passages = cut_passages(shown, ())
+    if node.kind == "text":
+        return _make_plain_text(shown, passages)
+    return PlainValue(passages=passages, remark=_remark(node, written))
 
 
 def _remark(node: JsonNode, written: str) -> str:
@@ -543,8 +595,9 @@ def _name_unseen(text: str) -> Iterator[Finding]:
         for place, char in enumerate(text)
         if not char.isascii() and is_unseen(char) and not belongs_to_picture(text, place)
     )
+    turned = "the direction of the text is turned, so letters are seen in another order than they are sent in"
     for state, word, chars in (
-        ("failed", "the direction of the text is turned", [char for char in counts if char in _TURNS]),
+        ("failed", turned, [char for char in counts if char in _TURNS]),
         ("warning", "characters that nobody sees", [char for char in counts if char not in _TURNS]),
     ):
         if chars:

@@ -8,7 +8,8 @@ and the tests read all of them to see that none switches escaping off.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
@@ -75,6 +76,7 @@ def make_environment(*packages: str) -> Environment:
         "split_hidden": split_hidden,
         "describe_blanks": describe_texts,
         "unseen": count_unseen,
+        "split_options": split_options,
         "is_long": is_long,
     }
     environment.filters.update(filters | blanks | {"pair": make_option})
@@ -126,6 +128,19 @@ def make_option(text: str) -> tuple[str, str]:
 def describe_texts(texts: Iterable[str]) -> str:
     """Describe the white space that is marked in some texts, in words."""
     return describe_blanks(*texts)
+
+
+_OPTION = re.compile(r"(?<![^\s'\"(\[{=|])(--?[A-Za-z0-9][\w-]{0,30})(?![\w-])")
+
+
+def split_options(text: str) -> Iterator[tuple[str, bool]]:
+    """Split a text at the options of commands, and say of each part whether it is one.
+
+    A browser breaks a line after a hyphen, and whoever reads ``rm -`` at the end of a line may not look for ``rf``.
+    """
+    for place, part in enumerate(_OPTION.split(text)):
+        if part:
+            yield part, place % 2 == 1
 
 
 def count_unseen(text: str) -> int:

@@ -256,7 +256,7 @@ def test_the_queue_begins_with_what_expires_next(tmp_path: Path):
         assert f'<a class="item" href="/approvals/{soon}" aria-current="true">' in page
         assert "4 wait, 3 of them for you" in page
         assert (find_link(page, "k"), find_link(page, "j")) == (other, late)
-        assert "<b>2</b> of 4 waiting, 3 for you" in page
+        assert "Request <b>2</b> of 4, 3 for you" in page
         assert '<span class="count held" data-waits="/approvals"><b>3</b>' in page
 
 
@@ -274,7 +274,7 @@ def test_a_long_queue_is_shown_in_parts(tmp_path: Path):
         assert "120 wait, 120 of them for you" in first
         for page, part, position in zip(pages, ("1 to 50", "51 to 100", "101 to 120"), (1, 51, 120), strict=True):
             assert f"{part} of 120." in page
-            assert f"<b>{position}</b> of 120 waiting" in page
+            assert f"Request <b>{position}</b> of 120" in page
         for page, ident in ((first, made[50]), (second, made[100])):
             assert f'<a href="/approvals/{ident}">Those after</a>' in page
         for page, ident in ((second, made[0]), (last, made[50])):
@@ -533,7 +533,8 @@ def test_what_rules_alone_held_back_names_no_judge(server: RunningServer, ana: A
     answer = send(ana, ident, "approve", " ")
 
     assert "Hide the rules until I decide" in page
-    assert "Needed to approve, because that overrides the rules." in page
+    assert "Approving overrides the rules." in page
+    assert "(needed to approve)" in page
     assert "Judge rules" not in page
     assert "overrides the judge" not in page
     assert (answer.status_code, "overrides the rules, which did not pass it" in answer.text) == (422, True)

@@ -14,14 +14,12 @@ from adjudge import Approvals, Ledger
 from adjudge.labels import open_label_queue
 from adjudge.server import set_password
 from kit.approval_pages import CONFIG, decide, make_request, read_approval
-from kit.browser import note_faults, open_chromium
+from kit.browser import WIDTHS, note_faults, open_chromium
 from kit.labels import label_all, make_run
 from kit.patience import wait_for
 from kit.server import PASSWORD, RunningServer, run_server, sign_in
 
 pytestmark = pytest.mark.integration
-
-WIDTHS = (1440, 1024, 390)
 
 HOSTILE = "</button></title><img src=x onerror=alert(1)><script>alert(1)</script>\"'"
 
@@ -84,6 +82,27 @@ def provide_visit(browser: Any, server: RunningServer) -> Iterator[Visit]:
     for context in contexts:
         context.close()
     assert wrong == []
+
+
+def tab_to(page: Any, condition: str) -> None:
+    """Press Tab until what has the focus meets a condition."""
+    for _ in range(300):
+        if page.evaluate(f"Boolean({condition})"):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"Tab never comes to where {condition}")
+
+
+def press_by_tab(page: Any, text: str) -> None:
+    """Press what is called so, reached by Tab alone."""
+    tab_to(page, f"document.activeElement.textContent.trim() === {json.dumps(text)}")
+    page.keyboard.press("Enter")
+
+
+def type_by_tab(page: Any, ident: str, text: str) -> None:
+    """Type into a field that Tab reaches."""
+    tab_to(page, f"document.activeElement.id === {json.dumps(ident)}")
+    page.keyboard.type(text)
 
 
 def vote(server: RunningServer, ident: str, by: str, reason: str) -> None:
@@ -419,13 +438,17 @@ def test_a_link_that_somebody_shared_leads_there_after_signing_in(
     assert page.locator("#decide button").count() == 0
 
 
+@pytest.mark.slow_table
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scripts", [True, False])
-def test_what_was_typed_when_a_session_ended_can_be_copied(server: RunningServer, visit: Visit, scripts: bool):
+def test_what_was_typed_when_a_session_ended_can_be_copied(
+    server: RunningServer, visit: Visit, width: int, scripts: bool
+):
     """The page that answers has the text, and leads to the sign-in and back to the request, which is open still."""
-    name = f"Late{scripts}"
+    name = f"Late{width}{scripts}"
     server.add_account(name)
     ident = make_request(server, approvers=[name])
-    page = visit(name, f"/approvals/{ident}", java_script_enabled=scripts)
+    page = visit(name, f"/approvals/{ident}", width=width, java_script_enabled=scripts)
     page.fill("#reason", "It promises\na day.")
     server.change(lambda ledger: set_password(ledger, name, f"{PASSWORD}!"))
     with page.expect_navigation():
@@ -439,14 +462,67 @@ def test_what_was_typed_when_a_session_ended_can_be_copied(server: RunningServer
     page.click("button.main-act")
     page.wait_for_url(f"**/approvals/{ident}")
     assert page.get_by_role("button", name="Deny").first.is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.slow_table
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_session_that_ended_is_begun_again_by_keyboard_alone(server: RunningServer, visit: Visit, width: int):
+    """Choose, write, send; the page that answers is left by Tab and Enter, and so is the sign-in."""
+    name = f"Key{width}"
+    server.add_account(name)
+    ident = make_request(server, approvers=[name])
+    page = visit(name, f"/approvals/{ident}", width=width)
+    page.keyboard.press("d")
+    page.keyboard.type("It promises a day.")
+    server.change(lambda ledger: set_password(ledger, name, f"{PASSWORD}!"))
+    with page.expect_navigation():
+        page.keyboard.press("Control+Enter")
+    assert page.get_by_label("What you wrote, to be copied").input_value() == "It promises a day."
+    tab_to(page, "document.activeElement.matches('main a.btn')")
+    page.keyboard.press("Enter")
+    page.locator("#name").wait_for()
+    type_by_tab(page, "name", name)
+    type_by_tab(page, "password", f"{PASSWORD}!")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/approvals/{ident}")
+    assert read_approval(server, ident).pending_votes == ()
+
+
+@pytest.mark.slow_table
+@pytest.mark.parametrize("width", WIDTHS)
+def test_several_requests_are_denied_by_keyboard_alone(server: RunningServer, visit: Visit, width: int):
+    """One is looked at in its place, all are chosen, one is left out, and the others are denied with one reason."""
+    name = f"Lot{width}"
+    server.add_account(name, "approve")
+    ids = [
+        make_request(server, approvers=[name], metadata={"title": f"Request {number}"}, expires_in=600 + number)
+        for number in range(3)
+    ]
+    page = visit(name, "/approvals/deny", width=width)
+    press_by_tab(page, "Look at Request 1")
+    assert page.get_by_text("You will have the money within 24 hours.").nth(1).is_visible()
+    tab_to(page, "document.activeElement.labels?.[0]?.innerText.includes('All of them')")
+    page.keyboard.press("Space")
+    tab_to(page, f"document.activeElement.value === '{ids[0]}'")
+    page.keyboard.press("Space")
+    tab_to(page, "document.activeElement.name === 'reason'")
+    page.keyboard.type("Not today.")
+    with page.expect_navigation():
+        press_by_tab(page, "Deny what is chosen")
+    reasons = [[vote.reason for vote in read_approval(server, ident).pending_votes] for ident in ids]
+    assert reasons == [[], ["Not today."], ["Not today."]]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.slow_table
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scripts", [True, False])
-def test_the_ledger_is_exported_from_its_page(server: RunningServer, visit: Visit, scripts: bool):
+def test_the_ledger_is_exported_from_its_page(server: RunningServer, visit: Visit, width: int, scripts: bool):
     """As a file, by Enter on its link: an entry a line, the first one first."""
     make_request(server)
-    page = visit("Ana", "/ledger", java_script_enabled=scripts)
-    page.get_by_role("link", name="Export").focus()
+    page = visit("Ana", "/ledger", width=width, java_script_enabled=scripts)
+    tab_to(page, "document.activeElement.textContent.trim() === 'Export'")
     with page.expect_download() as saved:
         page.keyboard.press("Enter")
     lines = Path(saved.value.path()).read_text(encoding="utf-8").splitlines()

@@ -10,7 +10,7 @@ import pytest
 
 from adjudge.labels import open_label_queue
 from kit.approval_pages import CONFIG, decide, list_kinds, make_request, read_approval
-from kit.browser import note_faults, open_chromium
+from kit.browser import WIDTHS, note_faults, open_chromium
 from kit.labels import make_run
 from kit.server import RunningServer, run_server, sign_in
 
@@ -245,7 +245,7 @@ def test_sending_without_a_choice_says_that_nothing_was_sent(server: RunningServ
 
 
 @pytest.mark.slow_table
-@pytest.mark.parametrize("width", [1440, 1024, 390])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_a_request_that_was_decided_meanwhile_takes_no_vote(server: RunningServer, visit: Visit, width: int):
     """The page still shows it as open; the text is kept, on every screen."""
     ident = make_request(server)

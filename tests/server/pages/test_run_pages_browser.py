@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kit.browser import open_chromium, require_chromium
+from kit.browser import WIDTHS, open_chromium, require_chromium
 from kit.compared_runs import keep_hostile, keep_versions
 from kit.environment import FULL, require
 from kit.patience import HANG, wait_for
@@ -31,8 +31,6 @@ PATHS = (
     "/runs/hostile/case?place=0",
     "/runs/odd",
 )
-
-WIDTHS = (390, 1024, 1440)
 
 SCREENS = [(scheme, width) for scheme in ("light", "dark") for width in WIDTHS]
 

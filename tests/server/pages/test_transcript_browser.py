@@ -12,7 +12,7 @@ import pytest
 from adjudge import Case
 from adjudge.agents import AgentCall, AgentRun, FileChange, Step
 from kit.approval_pages import CONFIG, make_request, read_approval
-from kit.browser import note_faults, open_chromium
+from kit.browser import WIDTHS, note_faults, open_chromium
 from kit.environment import FULL, require
 from kit.labels import make_run
 from kit.server import RunningServer, run_server, sign_in
@@ -111,7 +111,7 @@ def list_paths(server: RunningServer) -> dict[str, str]:
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("scheme", "width"),
-    [(scheme, width) for scheme in ("light", "dark") for width in (390, 1024, 1440)] if FULL else [("dark", 390)],
+    [(scheme, width) for scheme in ("light", "dark") for width in WIDTHS] if FULL else [("dark", 390)],
 )
 def test_axe_finds_nothing_and_nothing_is_wider_than_its_screen(
     server: RunningServer, browser: Any, scheme: str, width: int
@@ -133,10 +133,12 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_its_screen(
     assert faults == []
 
 
-def test_a_run_is_opened_read_and_approved_by_keys_alone(server: RunningServer, browser: Any):
+@pytest.mark.slow_table
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_run_is_opened_read_and_approved_by_keys_alone(server: RunningServer, browser: Any, width: int):
     """Tab reaches "Show the rest"; until then the key for approving says why it is off."""
     ident = make_request(server, LONG)
-    page = open_page(browser, server, f"/approvals/{ident}")
+    page = open_page(browser, server, f"/approvals/{ident}", viewport={"width": width, "height": 900})
     page.keyboard.press("a")
     assert "off" in page.text_content("#said")
     page.keyboard.press("Escape")
@@ -155,10 +157,13 @@ def test_a_run_is_opened_read_and_approved_by_keys_alone(server: RunningServer, 
     page.context.close()
 
 
-def test_folds_are_opened_and_a_request_is_approved_without_scripts(server: RunningServer, browser: Any):
+@pytest.mark.slow_table
+@pytest.mark.parametrize("width", WIDTHS)
+def test_folds_are_opened_and_a_request_is_approved_without_scripts(server: RunningServer, browser: Any, width: int):
     """Links and a form are enough."""
     ident = make_request(server, LONG)
-    page = open_page(browser, server, f"/approvals/{ident}", java_script_enabled=False)
+    options = {"java_script_enabled": False, "viewport": {"width": width, "height": 900}}
+    page = open_page(browser, server, f"/approvals/{ident}", **options)
     opened = 0
     while (fold := page.locator(".folded button")).count():
         assert page.locator("button[value=approve]").is_disabled()

@@ -541,7 +541,7 @@ def _name_missed_criteria(result: JudgeResult) -> str:
     missed = [
         criterion.name for criterion in result.criteria if criterion.threshold is not None and not criterion.passed
     ]
-    return f"Below what they need: {', '.join(missed)}." if missed else ""
+    return f"Criteria below their thresholds: {', '.join(missed)}." if missed else ""
 
 
 def _list_votes(approval: Approval, reader: Reader, history: Sequence[Entry], *, hidden: bool) -> tuple[Act, ...]:
