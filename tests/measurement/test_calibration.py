@@ -301,6 +301,19 @@ def test_labels_beside_the_draw_are_left_out_and_said_to_be(run: Run):
     assert any(warning.startswith("20 labelled cases are left out") for warning in calibration.warnings)
 
 
+def test_labels_of_another_content_are_not_counted_and_said_not_to_be(run: Run):
+    """People read last week's answer."""
+    design = LabelDesign(plan="random order, seed 1", stratum="all", p=0.5, size=CASES)
+    bound = bind_labels(run, say(range(100), design=design))
+    others = [replace(label, rater="zoe", subject="9" * 64, design=None) for label in bound[80:]]
+    calibration = calibrate(run, WRONG_PASS, labels=[*bound, *others])
+
+    assert calibration.labels == 100
+    assert calibration.warnings[0].startswith("20 labels are not counted: they are of another content")
+    with pytest.raises(UsageError, match="20 labels are not counted: they are of another content"):
+        calibrate(run, WRONG_PASS, labels=[*bind_labels(run, say(range(80))), *others], labels_are_random=True)
+
+
 def test_labels_that_are_not_blind_are_said_to_be(run: Run):
     """Who sees a verdict tends to agree with it."""
     labels = [replace(label, blind=False) for label in say(range(CASES))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -242,6 +243,16 @@ def test_it_says_how_far_two_people_agree(tmp_path: Path):
     assert (rates.agreed.count, rates.agreed.of) == (19, 20)
     assert rates.labelled["open"] == 0
     assert rates.people == ("ann", "ben")
+
+
+def test_labels_of_another_content_are_in_no_rate_and_counted_apart(tmp_path: Path):
+    """People read another call with the same id."""
+    labels = [make_label(case) for case in EVERY]
+    read_other = [replace(label, subject="9" * 64) for label in labels[15:]]
+    rates = make_call_rates(judge_calls(tmp_path / "run", EVERY), labels=[*labels[:15], *read_other])
+
+    assert (rates.other_contents, rates.labelled) == (5, {"allow": 15, "stop": 0, "open": 0})
+    assert rates.to_dict()["other_contents"] == 5
 
 
 def test_a_run_of_other_cases_is_refused(tmp_path: Path):

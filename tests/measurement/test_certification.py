@@ -424,6 +424,19 @@ def test_it_binds_who_labelled_when_and_how(change: dict[str, Any], names: str, 
     assert problem == f"the run comes to other values of {names}"
 
 
+def test_labels_of_another_content_are_in_no_certificate_and_said_not_to_be(
+    folder: Path, caplog: pytest.LogCaptureFixture
+):
+    """People read last week's answer."""
+    with open_run(folder / "run") as run, open_label_queue(run) as queue:
+        labels = list(queue.labels())
+    read_other = replace(labels[0], rater="zoe", value=False, subject="9" * 64, design=None)
+    certificate = make_certificate(folder / "run", labels=[read_other, *labels])
+
+    assert "zoe" not in certificate.labels.people
+    assert "1 label is not counted: it is of another content" in caplog.text
+
+
 @pytest.mark.parametrize(("change", "is_same"), [(1e-14, True), (1e-6, False)])
 def test_another_rounding_is_no_other_value(change: float, is_same: bool, folder: Path, certificate: Certificate):
     """Versions of numpy and scipy round otherwise, and a certificate is computed again years later."""

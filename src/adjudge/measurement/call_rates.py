@@ -93,6 +93,7 @@ class CallRates:
             "limit",
             "because",
             "not_blind",
+            "other_contents",
         )
     )
 
@@ -120,6 +121,8 @@ class CallRates:
     """The reason for these limits, or for their absence. One clause."""
     not_blind: int = 0
     """Labelled calls of which a label is not known to be blind."""
+    other_contents: int = 0
+    """Labels that are not counted, because they are of another content than the call of their id."""
     draw: LabelDraw | None = None
     """The sample of labels, as the record of looks names it."""
 
@@ -176,6 +179,7 @@ def make_call_rates(
         limit=limit,
         because=because,
         not_blind=measurement.not_blind,
+        other_contents=measurement.other_contents,
         draw=measurement.draw,
     )
 

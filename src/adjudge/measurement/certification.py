@@ -6,6 +6,7 @@ Whether a certificate is enough for a gate is decided in ``guards/certificate/qu
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ from adjudge.measurement.decision import record_look
 from adjudge.measurement.limit import RateLimit, find_quantile
 from adjudge.measurement.measure import measure_sample
 from adjudge.measurement.measurement import Measurement
+from adjudge.measurement.people import describe_uncounted
 from adjudge.measurement.run_labels import read_queue
 from adjudge.result import JudgeResult
 from adjudge.runs.folder import Run, open_run
@@ -49,6 +51,8 @@ from adjudge.trust.intervals import Estimate
 
 if TYPE_CHECKING:
     from adjudge.ledger.ledger import Ledger
+
+logger = logging.getLogger("adjudge.measurement")
 
 _VERDICTS: Mapping[object, str] = {True: "passed", False: "failed", None: "undecided"}
 """By the category of a confusion matrix."""
@@ -183,6 +187,8 @@ def _measure_and_certify(
         _check_policy(run, policy)
     labels = read_queue(run) if labels is None else tuple(labels)
     measurement = measure_sample(run, labels, labels_are_random=labels_are_random)
+    if measurement.other_contents:
+        logger.warning("%s", describe_uncounted(measurement.other_contents))
     reading = _read_items(run)
     certificate = _make_of_measurement(run, measurement, reading, [label for label in labels if label.kind != "model"])
     return replace(certificate, release_policy=None if policy is None else policy.digest), measurement, run

@@ -106,7 +106,7 @@ class Comparison:
         self._has_labels = bytearray(len(labels))
         """The marks of the labelled cases that are there."""
         self._contents: ContentTally | None = ContentTally()
-        self._other_contents = self.lost = 0
+        self.other_contents = self.lost = 0
         """Labels that are of another content than the case of their id, and cases that have only such labels."""
         self._broken: set[LabelDesign] = set()
         names = (options.criterion, *labels.criteria)
@@ -135,7 +135,7 @@ class Comparison:
             return
         self._has_labels[number] = 1
         other, is_lost = self._labels.list_other(number, subject)
-        self._other_contents += len(other)
+        self.other_contents += len(other)
         self.lost += is_lost
         self._broken.update(design for design in other if design is not None)
 
@@ -215,7 +215,7 @@ class Comparison:
             data=data,
             run=run,
             origin=origin,
-            other_contents=self._other_contents,
+            other_contents=self.other_contents,
             lost=self.lost,
         )
         criteria = tuple(compute(tally) for tally in self.criteria if tally.cases)

@@ -30,6 +30,13 @@ _DIGEST = 32
 """Bytes of a SHA-256 digest."""
 
 
+def describe_uncounted(number: int) -> str:
+    """Describe labels that are not counted, because people read another content: one clause."""
+    if number == 1:
+        return "1 label is not counted: it is of another content than the case of its id"
+    return f"{number:,} labels are not counted: they are of another content than the case of their id"
+
+
 class PeopleLabels:
     """The labels that people gave each case, on the whole and on each criterion.
 

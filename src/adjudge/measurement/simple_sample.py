@@ -21,7 +21,7 @@ from adjudge.measurement.comparison import Comparison, JudgedCase, list_judged_c
 from adjudge.measurement.compute import MeasurementOptions
 from adjudge.measurement.draw import Origin
 from adjudge.measurement.limit import LabelDraw
-from adjudge.measurement.people import PeopleLabels
+from adjudge.measurement.people import PeopleLabels, describe_uncounted
 from adjudge.measurement.rate import find_sampling
 from adjudge.measurement.run_labels import read_plan_file
 from adjudge.measurement.tally import HEAPS, NO_TIME, MeasurementTally
@@ -126,7 +126,7 @@ def read_simple_sample(
         draw=_name_draw(run, tally, places, kind, None if plan.planned is None else plan.planned.plan),
         first=min(times) if times else None,
         last=max(times) if times else None,
-        warnings=tuple(_list_warnings(tally, places, kind)),
+        warnings=tuple(_list_warnings(comparison, places, kind)),
     )
 
 
@@ -159,7 +159,8 @@ def _find_sample(
         return "said random", every
     if name is not None:
         return ("random order" if name.startswith(RANDOM_ORDER) else "plan"), drawn[name]
-    problem = f" ({origin.problem})" if origin.problem else ""
+    uncounted = describe_uncounted(comparison.other_contents) if comparison.other_contents else ""
+    problem = f" ({origin.problem or uncounted})" if origin.problem or uncounted else ""
     raise UsageError(
         f"nobody knows how the labelled cases of {run.folder} were drawn{problem}, and a threshold needs a simple "
         f"random sample; label in random order with adjudge label {run.folder}, or say with ",
@@ -196,8 +197,11 @@ def _name_draw(
     return LabelDraw(name=name, added=added)
 
 
-def _list_warnings(tally: MeasurementTally, places: Sequence[int], kind: LabelSample) -> Iterator[str]:
+def _list_warnings(comparison: Comparison, places: Sequence[int], kind: LabelSample) -> Iterator[str]:
     """Yield warnings of labels left out, of labels that are not known to be blind, and of cases in groups."""
+    tally = comparison.whole
+    if comparison.other_contents:
+        yield describe_uncounted(comparison.other_contents)
     left_out = tally.labelled - len(places)
     if left_out:
         yield f"{left_out:,} labelled cases are left out, because nobody drew them at random"

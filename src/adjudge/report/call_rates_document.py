@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from adjudge.formats.numbers import format_range, format_rate
 from adjudge.measurement.call_rates import CallRates, CallStep, Decider, DeciderRates
+from adjudge.measurement.people import describe_uncounted
 from adjudge.report.document import (
     Block,
     Cell,
@@ -108,6 +109,8 @@ def _list_rate_rows(rates: CallRates) -> Iterator[RateRow]:
 
 
 def _list_warnings(rates: CallRates) -> Iterator[str]:
+    if rates.other_contents:
+        yield f"{describe_uncounted(rates.other_contents)}."
     for decider in rates.deciders:
         number = decider.calls["unknown"]
         if number:

@@ -18,6 +18,7 @@ from adjudge.formats.numbers import (
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import Disagreement, DisagreementSort
 from adjudge.measurement.measurement import Measurement
+from adjudge.measurement.people import describe_uncounted
 from adjudge.measurement.rate import Sampling
 from adjudge.report.difference_words import describe_preference, list_preference_facts
 from adjudge.templates.figures import format_count, format_share
@@ -84,11 +85,7 @@ def list_warnings(measurements: Iterable[Measurement]) -> list[str]:
 def _list_doubts(measurement: Measurement) -> Iterator[str]:
     """Yield sentences on labels that are not counted, or cannot be relied on as a sample."""
     if measurement.other_contents:
-        one = measurement.other_contents == 1
-        yield (
-            f"{format_count(measurement.other_contents, 'label')} {'is' if one else 'are'} not counted: "
-            f"{'it is' if one else 'they are'} of another content than the case of {'its' if one else 'their'} id."
-        )
+        yield f"{describe_uncounted(measurement.other_contents)}."
     if measurement.other_draws:
         cases = format_count(measurement.other_draws, "labelled case")
         which = "was" if measurement.other_draws == 1 else "were"
