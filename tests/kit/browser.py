@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
@@ -83,3 +84,24 @@ def note_faults(page: Any, url: str, faults: list[str]) -> None:
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("console", lambda message: faults.append(message.text) if "Content Security" in message.text else None)
     page.on("request", lambda asked: faults.append(asked.url) if not asked.url.startswith(url) else None)
+
+
+def tab_to(page: Any, condition: str) -> None:
+    """Press Tab until what has the focus meets a condition."""
+    for _ in range(300):
+        if page.evaluate(f"Boolean({condition})"):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"Tab never comes to where {condition}")
+
+
+def press_by_tab(page: Any, text: str) -> None:
+    """Press what is called so, reached by Tab alone."""
+    tab_to(page, f"document.activeElement.textContent.trim() === {json.dumps(text)}")
+    page.keyboard.press("Enter")
+
+
+def type_by_tab(page: Any, ident: str, text: str) -> None:
+    """Type into a field that Tab reaches."""
+    tab_to(page, f"document.activeElement.id === {json.dumps(ident)}")
+    page.keyboard.type(text)

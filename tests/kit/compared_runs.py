@@ -56,6 +56,10 @@ def keep_versions(folder: Path, cases: int = CASES) -> None:
     keep_run(folder / "quick", quick, make_manifest(21, cases, **other)).close()
 
 
+TALK = [{"role": ("user", "assistant")[number % 2], "content": f"turn {number}"} for number in range(700)]
+"""More steps than a page shows at first."""
+
+
 def list_odd() -> Sequence[RunItem]:
     """Cases whose ids and texts no address and no page was made for."""
     return [
@@ -64,6 +68,7 @@ def list_odd() -> Sequence[RunItem]:
         make_item(2, id="a/b?c#d&e=%41", content="slashes"),
         make_item(3, id="\u202eevil", content="javascript:alert(1)"),
         make_item(4, id=HOSTILE[:900], content="hostile"),
+        make_item(5, id="talk", content=TALK, context="A contract. " * 20_000),
     ]
 
 

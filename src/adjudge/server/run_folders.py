@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -79,6 +80,15 @@ class RunSummary:
     cases: int = 0
     trouble: str = ""
     """The reason why it cannot be read; empty where it can."""
+
+    @property
+    def begun(self) -> datetime | None:
+        """The time at which it was begun; ``None`` where its folder says no time."""
+        try:
+            moment = datetime.fromisoformat(self.created_at)
+        except ValueError:
+            return None
+        return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
     @property
     def passed(self) -> Share:

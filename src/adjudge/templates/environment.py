@@ -43,6 +43,7 @@ _FILTERS = {
     "clock": figures.format_clock,
     "left": figures.format_left,
     "short": figures.format_short,
+    "minute": figures.format_minute,
 }
 
 # They return HTML of what they are given, or mark it as such.

@@ -79,6 +79,11 @@ def format_short(moment: datetime) -> str:
     return f"{at.day} {_MONTHS[at.month - 1]} {at:%H:%M}"
 
 
+def format_minute(moment: datetime) -> str:
+    """Format a day with its year and a time for a column of a table: ``2026-11-22 13:32``."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
 def format_left(seconds: float) -> str:
     """Format how long something still lasts, in whole units, rounded down: ``26 min``, ``1 h 10 min``."""
     left = max(int(seconds), 0)

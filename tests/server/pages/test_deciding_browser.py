@@ -14,7 +14,7 @@ from adjudge import Approvals, Ledger
 from adjudge.labels import open_label_queue
 from adjudge.server import set_password
 from kit.approval_pages import CONFIG, decide, make_request, read_approval
-from kit.browser import WIDTHS, note_faults, open_chromium
+from kit.browser import WIDTHS, note_faults, open_chromium, press_by_tab, tab_to, type_by_tab
 from kit.labels import label_all, make_run
 from kit.patience import wait_for
 from kit.server import PASSWORD, RunningServer, run_server, sign_in
@@ -64,7 +64,7 @@ def provide_browser(server: RunningServer) -> Iterator[Any]:
 
 @pytest.fixture(name="visit")
 def provide_visit(browser: Any, server: RunningServer) -> Iterator[Visit]:
-    """Sign somebody in and open a page. Nothing may open a dialog, break the policy or ask another host."""
+    """Sign somebody in, or with an empty name nobody, and open a page. Nothing may open a dialog, break the policy or ask another host."""
     contexts: list[Any] = []
     wrong: list[str] = []
 
@@ -75,34 +75,16 @@ def provide_visit(browser: Any, server: RunningServer) -> Iterator[Visit]:
         if script:
             page.add_init_script(script)
         note_faults(page, server.url, wrong)
-        sign_in(page, name, path)
+        if name:
+            sign_in(page, name, path)
+        else:
+            page.goto(path)
         return page
 
     yield visit
     for context in contexts:
         context.close()
     assert wrong == []
-
-
-def tab_to(page: Any, condition: str) -> None:
-    """Press Tab until what has the focus meets a condition."""
-    for _ in range(300):
-        if page.evaluate(f"Boolean({condition})"):
-            return
-        page.keyboard.press("Tab")
-    raise AssertionError(f"Tab never comes to where {condition}")
-
-
-def press_by_tab(page: Any, text: str) -> None:
-    """Press what is called so, reached by Tab alone."""
-    tab_to(page, f"document.activeElement.textContent.trim() === {json.dumps(text)}")
-    page.keyboard.press("Enter")
-
-
-def type_by_tab(page: Any, ident: str, text: str) -> None:
-    """Type into a field that Tab reaches."""
-    tab_to(page, f"document.activeElement.id === {json.dumps(ident)}")
-    page.keyboard.type(text)
 
 
 def vote(server: RunningServer, ident: str, by: str, reason: str) -> None:
@@ -414,7 +396,7 @@ def test_the_decisions_of_a_customer_are_found(server: RunningServer, visit: Vis
 def test_a_report_is_saved_as_one_file(server: RunningServer, visit: Visit, width: int, scripts: bool):
     """From the page of a run, by Enter on its link: a page that asks nobody else for anything."""
     page = visit("Ana", "/runs/monday", width=width, java_script_enabled=scripts)
-    page.get_by_role("link", name="Report, one file").focus()
+    tab_to(page, "document.activeElement.matches('a') && document.activeElement.textContent.includes('Report, one file')")
     with page.expect_download() as saved:
         page.keyboard.press("Enter")
     text = Path(saved.value.path()).read_text(encoding="utf-8")
@@ -429,10 +411,16 @@ def test_a_report_is_saved_as_one_file(server: RunningServer, visit: Visit, widt
 def test_a_link_that_somebody_shared_leads_there_after_signing_in(
     server: RunningServer, visit: Visit, width: int, scripts: bool
 ):
-    """Also for somebody who only reads: they look, and have no form."""
-    server.add_account(f"Reader{width}{scripts}", "read")
+    """Also for somebody who only reads: they look, and have no form. By keys alone, and with what the link filters."""
+    name = f"Reader{width}{scripts}"
+    server.add_account(name, "read")
     ident = make_request(server, metadata={"title": "Shared with a colleague"})
-    page = visit(f"Reader{width}{scripts}", f"/approvals/{ident}", width=width, java_script_enabled=scripts)
+    path = f"/approvals/{ident}?q=colleague"
+    page = visit("", path, width=width, java_script_enabled=scripts)
+    type_by_tab(page, "name", name)
+    type_by_tab(page, "password", PASSWORD)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{path}")
     assert page.locator("h1").inner_text() == "Shared with a colleague"
     assert "so it can look and not decide" in page.locator("#decide").inner_text()
     assert page.locator("#decide button").count() == 0
@@ -531,6 +519,20 @@ def test_the_ledger_is_exported_from_its_page(server: RunningServer, visit: Visi
     assert saved.value.suggested_filename.endswith(".jsonl")
     assert [entry["seq"] for entry in entries if "seq" in entry] == list(range(1, len(entries) + 1))
     assert any(entry.get("kind") == "approval.requested" for entry in entries)
+
+
+def test_a_request_is_denied_on_a_phone_by_three_taps(server: RunningServer, visit: Visit):
+    """The bar at the foot leads to the form, and the form is pressed."""
+    server.add_account("Tap")
+    ident = make_request(server, approvers=["Tap"])
+    page = visit("Tap", "/approvals", width=390, has_touch=True, is_mobile=True)
+    page.locator(".bring a").tap()
+    page.wait_for_url("**#decide")
+    deny = page.get_by_role("button", name="Deny").first
+    assert deny.evaluate("it => it.getBoundingClientRect().top < innerHeight")
+    with page.expect_navigation():
+        deny.tap()
+    assert [vote.approved for vote in read_approval(server, ident).pending_votes] == [False]
 
 
 def test_what_is_pressed_on_a_phone_has_room_for_a_finger(server: RunningServer, visit: Visit):

@@ -243,14 +243,33 @@ def test_a_case_with_any_id_is_found_by_the_link_to_it(reader: Reader, case: str
 
 
 def test_a_case_with_a_long_id_is_named_by_its_place(reader: Reader):
-    """And content of 2 MB is cut where nobody would read it, and the page says so."""
-    page = reader.read("/runs/odd/case?place=0")
+    """And content of 2 MB is read in parts, one after the other, in the list that the reader comes from."""
+    page = reader.read("/runs/odd/case?place=0&outcome=passed")
+    parts = 1
+    while links := list_links(page, "Show the next part"):
+        assert "outcome=passed" in links[0]
+        page = reader.read(links[0])
+        parts += 1
 
-    assert "the first 20,000 of 2,000,000 characters" in page
-    assert len(page) < 200_000
+    assert parts == 20
+    assert "Part 20 of 20: characters 1,900,001 to 2,000,000 of 2,000,000" in page
+    assert len(page) < 250_000
     assert len(reader.read("/runs/odd/case?place=1")) < 200_000
     reader.read("/runs/odd/case?id=nope", 404)
     reader.read("/runs/odd/case?place=99", 404)
+
+
+def test_all_steps_and_all_of_a_context_are_on_the_page_of_a_case(reader: Reader):
+    """The steps by one link, and the context part by part; neither is in a terminal alone."""
+    page = reader.read("/runs/odd/case?id=talk")
+    whole = reader.read(list_links(page, "Show the rest")[0])
+    last = reader.read("/runs/odd/case?id=talk&part=context.3")
+
+    # Each is in the JSON beside the transcript too.
+    assert page.count("turn 650&") == 1
+    assert all(whole.count(f"turn {number}") > 1 for number in range(700))
+    assert "Part 3 of 3: characters 200,001 to 240,000 of 240,000" in last
+    assert re.search(r"<details[^>]* open><summary>Context", last)
 
 
 # ---------------------------------------------------------------- blind

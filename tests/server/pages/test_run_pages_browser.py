@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kit.browser import WIDTHS, open_chromium, require_chromium
+from kit.browser import WIDTHS, open_chromium, require_chromium, tab_to
 from kit.compared_runs import keep_hostile, keep_versions
 from kit.environment import FULL, require
 from kit.patience import HANG, wait_for
@@ -149,7 +149,7 @@ def test_two_runs_are_compared_by_keyboard_alone(view: View, browser: Any, sessi
     page = context.new_page()
     page.goto(f"{view.url}/runs?dataset=support.jsonl")
     for name in ("before", "after"):
-        page.get_by_label(f"compare {name}", exact=True).focus()
+        tab_to(page, f"document.activeElement.labels?.[0]?.textContent.trim() === 'compare {name}'")
         page.keyboard.press("Space")
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile("/compare.a=before&b=after"))

@@ -27,7 +27,6 @@ from adjudge.server.pages.page import Context, redirect, show_page
 from adjudge.server.pages.paging import Number, cut_page, write_address
 from adjudge.server.pages.runs import Reader, can_be_measured, send_file, view_runs, withhold_entry
 from adjudge.server.problem import Problem
-from adjudge.server.run_library import RunLibrary
 from adjudge.server.state import CurrentPageState, PageState
 
 router = APIRouter()
@@ -117,7 +116,7 @@ def _collect(state: PageState, filters: ComparedList, page: int, withheld: froze
         "remark": compared.remark,
         "left": diff.systems.left if diff.systems is not None else None,
         "headline": describe_change(diff),
-        "begun": _find_begun(library),
+        "summaries": {run.name: run for run in library.summarise()},
         "blocks": list_diff_blocks(diff, link),
         "filters": filters,
         "listed": listed,
@@ -175,7 +174,3 @@ def _list_picks(compared: Compared, filters: ComparedList) -> list[tuple[str, st
         )
         for show, words, number in rows
     ]
-
-
-def _find_begun(library: RunLibrary) -> Mapping[str, str]:
-    return {run.name: run.created_at[:16].replace("T", " ") for run in library.summarise()}

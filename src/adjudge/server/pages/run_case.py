@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlencode
@@ -42,6 +43,7 @@ from adjudge.server.pages.case_lists import (
     link_case,
     load_comparison,
 )
+from adjudge.server.pages.opened_query import OpenedQuery
 from adjudge.server.pages.page import Context, find_way_back, redirect, show_page
 from adjudge.server.pages.paging import write_address
 from adjudge.server.pages.runs import MOST_TREND, Reader, list_differing
@@ -51,16 +53,16 @@ from adjudge.server.state import CurrentPageState, PageState
 from adjudge.templates.call_view import make_call_view
 from adjudge.templates.difference import DiffLine, DiffPart, compare_words
 from adjudge.templates.environment import quote_segment
-from adjudge.templates.evidence import mark_evidence
+from adjudge.templates.evidence import mark_window
 from adjudge.templates.json_difference import make_json_difference
 from adjudge.templates.judged_text import open_conversation
-from adjudge.templates.opened import MOST_DRAWN, is_long
+from adjudge.templates.opened import MOST_DRAWN, Opened, is_long
 from adjudge.templates.transcript_view import make_transcript_view
 
 router = APIRouter()
 
-MOST_SHOWN = 20_000
-"""Characters of one text of a case that are shown; a terminal has all of them."""
+MOST_COMPARED = 20_000
+"""Characters of each of two answers that are compared word by word; the page says where they are longer."""
 
 _LARGEST_RESULT = 200_000
 """Bytes of a judgement that is shown word for word; of a larger one the texts are cut as in a report."""
@@ -87,6 +89,8 @@ class CaseVisit:
     """That list is of a comparison if it names two runs."""
     withheld: frozenset[str]
     """The cases whose verdicts this reader is not shown."""
+    opened: Opened
+    """The parts of long texts that are opened."""
 
     @property
     def values(self) -> Mapping[str, object]:
@@ -134,6 +138,14 @@ class Walk:
     following: Neighbour | None = None
 
 
+class CaseQuery(OpenedQuery):
+    """The case that an address names, by its id, or by its place where that is too long, and what is opened of it."""
+
+    id: str = Field(default="", max_length=1_000)
+    place: int = Field(default=-1, ge=-1, lt=2**53)
+    beside: str = Field(default="", max_length=300)
+
+
 @router.get("/runs/{run}/case", include_in_schema=False)
 async def show_case(
     *,
@@ -143,17 +155,15 @@ async def show_case(
     caller: Reader,
     filters: RunFilters,
     compared: ComparedFilters,
-    id: Annotated[str, Query(max_length=1_000)] = "",  # noqa: A002 - the name in the address
-    place: Annotated[int, Query(ge=-1, lt=2**53)] = -1,
-    beside: Annotated[str, Query(max_length=300)] = "",
+    shown: Annotated[CaseQuery, Query()],
 ) -> Response:
-    """Show a case of a run, named by its id, or by its place where that is too long."""
-    if not id and place < 0:
+    """Show a case of a run."""
+    if not shown.id and shown.place < 0:
         raise Problem(422, "this is the page of one case; name it with id", code="usage")
     withheld = await find_withheld(request, caller, run)
     for name in {compared.a, compared.b} - {run, ""}:
         withheld |= await find_withheld(request, caller, name)
-    visit = CaseVisit(run=run, id=id, place=place, beside=beside, filters=filters, compared=compared, withheld=withheld)
+    visit = _make_visit(run, shown, filters, compared, withheld)
     context, case, walk = await asyncio.to_thread(_collect, state, visit)
     # It says how long the list is that its reader comes from, and which cases are beside this one in it.
     tells = compared.tells_verdicts if compared.a and compared.b else filters.is_narrowed
@@ -184,6 +194,26 @@ async def look_at_case(
 # ---------------------------------------------------------------- what is shown
 
 
+def _make_visit(
+    run: str, shown: CaseQuery, filters: RunList, compared: ComparedList, withheld: frozenset[str]
+) -> CaseVisit:
+    """Make the visit that an address asks for; what is opened keeps the case and the list in the address."""
+    visit = CaseVisit(
+        run=run,
+        id=shown.id,
+        place=shown.place,
+        beside=shown.beside,
+        filters=filters,
+        compared=compared,
+        withheld=withheld,
+        opened=Opened(),
+    )
+    named = ("id", shown.id) if shown.id else ("place", str(shown.place))
+    others = {"beside": shown.beside, **visit.values}
+    kept = [(name, str(value)) for name, value in others.items() if value not in ("", None, False)]
+    return replace(visit, opened=shown.read(f"/runs/{quote_segment(run)}/case", named, *kept))
+
+
 def _collect(state: PageState, visit: CaseVisit) -> tuple[Context, str, Walk]:
     """Collect what the page of a case shows, and return it with the id of the case and the way to the others."""
     with state.library.open(visit.run) as run:
@@ -193,7 +223,8 @@ def _collect(state: PageState, visit: CaseVisit) -> tuple[Context, str, Walk]:
         context: Context = {
             "name": visit.run,
             "case": case.id,
-            "texts": [(part, _cut(text), len(text)) for part, text in _list_texts(case)],
+            "texts": _list_texts(case),
+            "opened": visit.opened,
             "walk": walk,
         }
         if case.id in visit.withheld:
@@ -218,11 +249,10 @@ def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]
     content = _write_content(this.case.content)
     results = [item.result for item in items]
     return {
-        **_mark_content(content, [result for result in results if isinstance(result, JudgeResult)]),
+        **_mark_content(content, [result for result in results if isinstance(result, JudgeResult)], visit.opened),
         "rows": rows,
         "this": this,
-        "content": _cut(content),
-        "content_length": len(content),
+        "content": content,
         "is_pair": isinstance(results[0], PairResult),
         "columns": [criterion.name for criterion in this.shown.worst.criteria[:_MOST_CRITERIA]],
         "judgements": [_show_result(result) for result in results[:MOST_SAMPLES]],
@@ -237,19 +267,19 @@ def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]
     }
 
 
-def _mark_content(content: str, results: Sequence[JudgeResult]) -> Context:
+def _mark_content(content: str, results: Sequence[JudgeResult], opened: Opened) -> Context:
     """Mark in a content what judges quoted: in the rows of a call, in the transcript of a conversation."""
     quotations = [text for result in results for text in list_quotations(result)]
     findings = [placed for result in results[:MOST_SAMPLES] for placed in list_findings(result)]
-    is_short = len(content) <= MOST_SHOWN
-    call = make_call_view(content, quotations, findings=findings) if is_short else None
-    talk = open_conversation(content)
+    call = None if is_long(content) else make_call_view(content, quotations, findings=findings)
+    talk = None if call is not None else open_conversation(content)
+    window = opened.find_window("content", content, begins=talk is None)
+    view = partial(make_transcript_view, opened=opened, quotations=quotations, findings=findings)
     most = MOST_DRAWN if is_long(content) else None
-    transcript = (
-        None if talk is None else make_transcript_view(talk, quotations=quotations, findings=findings, most_drawn=most)
-    )
-    marked = call or transcript or (mark_evidence(content, quotations) if is_short else None)
-    return {"call": call, "transcript": transcript, "marked": marked}
+    transcript = None if talk is None or window is not None else view(talk, most_drawn=most)
+    begin, end = (0, len(content)) if window is None else (window.begin, window.end)
+    marked = call or transcript or mark_window(content, quotations, begin, end)
+    return {"call": call, "transcript": transcript, "window": window, "marked": marked}
 
 
 def _list_runs(state: PageState, visit: CaseVisit, items: Sequence[RunItem]) -> list[CaseInRun]:
@@ -319,18 +349,15 @@ def _write_content(value: object) -> str:
     return text
 
 
-def _cut(text: str) -> str:
-    return text[:MOST_SHOWN]
-
-
 def _compare_answers(was: str | None, now: str) -> Context:
     """Compare two answers: JSON by its values, and else word by word."""
     if was is None:
-        return {"compared_json": None, "compared_texts": None}
+        return {"compared_json": None, "compared_texts": None, "most_compared": None}
     compared = None if is_long(was) or is_long(now) else make_json_difference(was, now)
     return {
         "compared_json": compared,
-        "compared_texts": _compare_texts(_cut(was), _cut(now)) if compared is None else None,
+        "compared_texts": _compare_texts(was[:MOST_COMPARED], now[:MOST_COMPARED]) if compared is None else None,
+        "most_compared": MOST_COMPARED if max(len(was), len(now)) > MOST_COMPARED else None,
     }
 
 

@@ -18,6 +18,7 @@
     zoned: (at) => `${writeClock(at)} ${nameZone(at)}`,
     clock: writeClock,
     day: writeDay,
+    minute: (at) => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}`,
     short: (at) => `${at.getDate()} ${months[at.getMonth()]} ${two(at.getHours())}:${two(at.getMinutes())}`,
   };
 
