@@ -66,6 +66,15 @@ PAGES = (
     "/ledger",
     "/ledger/{entry}",
     "/runs",
+    "/runs/before",
+    "/runs/before/case?id=case-7",
+    "/compare?a=before&b=after",
+    "/labels",
+    "/labels/before",
+    "/approvals/mine",
+    "/approvals/news?after=0",
+    "/audits",
+    "/monitors",
 )
 
 
@@ -116,6 +125,19 @@ async def make_ledger(url: str, entries: int, requests: int) -> None:
             async with asyncio.TaskGroup() as group:
                 for number in range(start, min(start + 20, requests)):
                     group.create_task(ask(ledger, approvals, entries + number))
+
+
+def make_runs(folder: Path, cases: int = 2_000) -> None:
+    """Two runs of one data set, of which every third answer changed; run as a process of the version that makes it."""
+    from adjudge import Case, Judge, run
+
+    def judge(content: str) -> float:
+        return len(content) % 10 / 10
+
+    for name, changed in (("before", 0), ("after", 3)):
+        answers = [f"{make_item(number)['output']}{'!' * (changed and number % 3 == 0)}" for number in range(cases)]
+        rows = [Case(id=f"case-{number}", content=answer) for number, answer in enumerate(answers)]
+        run(rows, Judge(judge), criteria="It is short.", out=folder / name).finish_sync()
 
 
 def make_decision(number: int, **changes: Any) -> Any:
@@ -248,30 +270,31 @@ def prepare(arguments: argparse.Namespace, folder: Path, versions: dict[str, Pat
     maker, made = next(iter(versions.values())), folder / "made"
     made.mkdir()
     url = f"sqlite:///{made / 'adjudge.db'}"
-    names = [
+    databases = [
         f"adjudge_pages_{os.getpid()}",
         *(f"adjudge_pages_{os.getpid()}_{place}" for place in range(len(versions))),
     ]
     with ExitStack() as stack:
         if arguments.postgres:
             server = make_url(arguments.postgres)
-            execute_alone(server, f'CREATE DATABASE "{names[0]}"')
-            drops = [f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)' for name in reversed(names)]
+            execute_alone(server, f'CREATE DATABASE "{databases[0]}"')
+            drops = [f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)' for name in reversed(databases)]
             stack.callback(execute_alone, server, *drops)
-            url = server.set(database=names[0]).render_as_string(hide_password=False)
+            url = server.set(database=databases[0]).render_as_string(hide_password=False)
         (made / "adjudge.toml").write_text(CONFIG.format(ledger=url), encoding="utf-8")
         (made / "runs").mkdir()
         begun = time.monotonic()
         run_python(maker, made, __file__, "--fill", url, *_repeat(arguments))
         print(f"made in {time.monotonic() - begun:.0f} s", flush=True)
-        scopes = [word for scope in ("read", "approve") for word in ("--scope", scope)]
-        run_python(maker, made, *ADJUDGE, "accounts", "add", "ana", *scopes, "--approver", "Ana", stdin=PASSWORD)
+        scopes = [word for scope in ("read", "approve", "label") for word in ("--scope", scope)]
+        names = ["--approver", "Ana", "--rater", "ana"]
+        run_python(maker, made, *ADJUDGE, "accounts", "add", "ana", *scopes, *names, stdin=PASSWORD)
         folders = {}
         for place, name in enumerate(versions):
             folders[name] = folder / f"version-{place}"
             shutil.copytree(made, folders[name])
             copied = f"sqlite:///{folders[name] / 'adjudge.db'}"
-            copied = copy_database(url, names[place + 1]) if arguments.postgres else copied
+            copied = copy_database(url, databases[place + 1]) if arguments.postgres else copied
             (folders[name] / "adjudge.toml").write_text(CONFIG.format(ledger=copied), encoding="utf-8")
         yield folders
 
@@ -328,6 +351,7 @@ def main() -> None:
     parser.add_argument("--fill", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.fill:
+        make_runs(Path("runs"))
         asyncio.run(make_ledger(arguments.fill, arguments.entries, arguments.requests))
         return
     versions: dict[str, Path | None] = {} if arguments.against is None else {"before": arguments.against.resolve()}

@@ -1,4 +1,4 @@
-"""The one door for callers without an event loop.
+"""The one way in for callers without an event loop.
 
 All sync calls run on one private loop in one daemon thread, so they work inside a running loop too (a notebook) and
 nobody's loop is ever patched. The thread starts with the first call and ends with the interpreter. Where something ends
@@ -36,7 +36,7 @@ _ENDINGS = (concurrent.futures.CancelledError, KeyboardInterrupt, SystemExit)
 """The exceptions of a call that ended with its loop."""
 
 
-class _Door:
+class _LoopThread:
     """A private loop and its thread; made anew when the loop has ended, and after a fork, where no thread survives."""
 
     def __init__(self) -> None:
@@ -88,8 +88,8 @@ class _Door:
         finally:
             with _lock:
                 self.ended = ended
-                if self in _doors:
-                    _doors.remove(self)
+                if self in _loop_threads:
+                    _loop_threads.remove(self)
             self._finish(_stop_all)
             self._fail_waiting()
             self._finish(_close_generators)
@@ -124,11 +124,11 @@ async def _close_generators() -> None:
 
 _lock = threading.Lock()
 
-_doors: list[_Door] = []
+_loop_threads: list[_LoopThread] = []
 
-_left_behind: list[_Door] = []
-"""Doors of the process that this one was forked from. Kept for good: closing such a loop, which its end would do, takes
-the other process's connections out of the poll that both share."""
+_left_behind: list[_LoopThread] = []
+"""Loop threads of the process that this one was forked from. Kept for good: closing such a loop, which its end would
+do, takes the other process's connections out of the poll that both share."""
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
@@ -138,26 +138,26 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
     """
     __tracebackhide__ = True  # pytest shows whose call it was, and what was raised in it
     with _lock:
-        door = _find_door()
-        inside = threading.current_thread() is door.thread
-        future = None if inside else door.start(work)
+        loop_thread = _get_loop_thread()
+        inside = threading.current_thread() is loop_thread.thread
+        future = None if inside else loop_thread.start(work)
     if future is None:
         work.close()
         raise UsageError("a sync call was made from inside adjudge's own loop; await evaluate() there instead")
     try:
         return future.result()
     except BaseException as error:
-        if door.ended is not None and future.done() and isinstance(error, _ENDINGS):
+        if loop_thread.ended is not None and future.done() and isinstance(error, _ENDINGS):
             if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
                 work.close()
-            door.raise_ended()
+            loop_thread.raise_ended()
         if future.cancel():
-            door.wait_for_cancelled()
+            loop_thread.wait_for_cancelled()
         _cut_waiting(error)
         raise
     finally:
         with _lock:
-            door.waiting.discard(future)
+            loop_thread.waiting.discard(future)
 
 
 def _cut_waiting(error: BaseException) -> None:
@@ -222,25 +222,25 @@ def _describe_twin(twin: Callable[..., Any], function: Callable[..., Any]) -> No
     twin.__doc__ = f"{sentence}\n\n{indent}{heading}{arguments}" if heading else sentence
 
 
-def _find_door() -> _Door:
-    """Return the door that is open; the lock is held."""
-    if not _doors or _doors[0].pid != os.getpid():
-        _left_behind.extend(_doors)
-        _doors.clear()
-        _doors.append(_Door())
+def _get_loop_thread() -> _LoopThread:
+    """Return the loop thread of this process, started if there is none. The caller holds ``_lock``."""
+    if not _loop_threads or _loop_threads[0].pid != os.getpid():
+        _left_behind.extend(_loop_threads)
+        _loop_threads.clear()
+        _loop_threads.append(_LoopThread())
         import atexit
 
-        atexit.register(_doors[0].close)
-    return _doors[0]
+        atexit.register(_loop_threads[0].close)
+    return _loop_threads[0]
 
 
-def _forget_doors() -> None:
-    """Forget the doors in a child that was forked: its lock may be held by a thread that it does not have."""
+def _forget_loop_threads() -> None:
+    """Forget the loop threads in a child that was forked: its lock may be held by a thread that it does not have."""
     global _lock  # noqa: PLW0603 - there is no other way to a lock that nobody can release
     _lock = threading.Lock()
-    _left_behind.extend(_doors)
-    _doors.clear()
+    _left_behind.extend(_loop_threads)
+    _loop_threads.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_doors)
+    os.register_at_fork(after_in_child=_forget_loop_threads)

@@ -171,6 +171,7 @@ ACCESS: dict[tuple[str, str], frozenset[str]] = {
             ("GET", "/"),
             ("GET", "/results"),
             ("GET", "/results/{ident}"),
+            ("GET", "/results/{ident}/content"),
             ("GET", "/monitors"),
             ("POST", "/ledger/verify"),
             ("GET", "/ledger"),
@@ -178,6 +179,7 @@ ACCESS: dict[tuple[str, str], frozenset[str]] = {
             ("GET", "/runs/{run}"),
             ("GET", "/runs/{run}/report.html"),
             ("GET", "/runs/{run}/case"),
+            ("GET", "/runs/{run}/case/content"),
             ("GET", "/runs/{run}/calls"),
             ("GET", "/compare"),
             ("GET", "/compare/report.html"),
@@ -214,6 +216,7 @@ OF_GATES = {
     "/",
     "/results",
     "/results/{ident}",
+    "/results/{ident}/content",
     "/ledger/{seq}",
 }
 """Addresses without a gate in them that somebody who is limited to gates may ask, for what is of those."""

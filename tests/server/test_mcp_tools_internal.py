@@ -374,7 +374,7 @@ def test_a_request_that_expires_is_no_approval(use):
         held = await desk.check(LONG)
         expired = await desk.call("wait_for_approval", {"word": held["word"], "seconds": 300})
         # On a busy machine it may have expired before anything else is asked, so it is in no list of open requests.
-        ident = [entry.payload["approval_id"] async for entry in desk.tools.ledger.query(kind="decision")][0]
+        [ident] = [entry.payload["approval_id"] async for entry in desk.tools.ledger.query(kind="decision")]
 
         assert expired.structured_content == {"status": "expired"}
         assert (await desk.tools.approvals.get(ident)).status == "denied"

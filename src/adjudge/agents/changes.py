@@ -171,11 +171,14 @@ def _run_git(git: str, root: Path) -> dict[int, str]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    return _split_drawings(done.stdout.decode(errors="replace").replace("\x00", "\ufffd"))
+    return _split_diffs(done.stdout.decode(errors="replace").replace("\x00", "\ufffd"))
 
 
-def _split_drawings(output: str) -> dict[int, str]:
-    """Split what git wrote at the heads of files; a line of a file begins with a blank, a plus or a minus."""
+def _split_diffs(output: str) -> dict[int, str]:
+    """Split the output of ``git diff`` into the diff of each pair of files, by the number that is the pair's file name.
+
+    A head is known by its beginning: a line of a file begins with a blank, a plus or a minus.
+    """
     texts: dict[int, str] = {}
     for chunk in f"\n{output}".split("\ndiff --git ")[1:]:
         head, _, body = chunk.partition("\n")
@@ -184,7 +187,7 @@ def _split_drawings(output: str) -> dict[int, str]:
             lines = body.split("\n")
             begin = next((place for place, line in enumerate(lines) if line.startswith(("@@", "Binary files"))), None)
             text = "binary files differ\n" if begin is not None and lines[begin].startswith("Binary") else ""
-            texts[int(number)] = text or _shorten_drawing("\n".join(lines[begin:]) if begin is not None else "")
+            texts[int(number)] = text or _shorten_diff("\n".join(lines[begin:]) if begin is not None else "")
     return texts
 
 
@@ -196,7 +199,7 @@ def _describe_sizes(change: _Change) -> str:
     return f"not drawn: {before} -> {after}\n"
 
 
-def _shorten_drawing(text: str) -> str:
+def _shorten_diff(text: str) -> str:
     if len(text) <= LONGEST_DIFF:
         return text
     half = LONGEST_DIFF // 2

@@ -103,9 +103,9 @@ def list_webhook_hosts(config: Config) -> list[str]:
         return []
 
 
-_ASKING = ("on_failed", "on_rule", "on_undecided", "on_tampering")
+_STEP_OPTIONS = ("on_failed", "on_rule", "on_undecided", "on_tampering")
 
-_POLICIES = (*_ASKING, "mode", "sample")
+_POLICIES = (*_STEP_OPTIONS, "mode", "sample")
 
 _BARS = ("allow_unsigned", "max_age", "min_sensitivity", "min_specificity")
 
@@ -139,7 +139,7 @@ def open_gate(
             config=config.digest,
             wait=False,
             audit=_open_audit(table),
-            **_open_asking(table, config, recorder, approvals),
+            **_open_ask_arguments(table, config, recorder, approvals),
             **{key: table[key] for key in _POLICIES if key in table},
             **_read_demand(table, config),
         )
@@ -181,14 +181,15 @@ async def close_gate(gate: Gate) -> None:
         await gate.approvals.aclose()  # type: ignore[attr-defined]
 
 
-def _open_asking(
+def _open_ask_arguments(
     table: Mapping[str, Any], config: Config, recorder: CommandRecorder | None, approvals: Approvals | None
 ) -> dict[str, Any]:
     """Open what a gate needs to ask people, as arguments of ``Gate``; none where nobody is asked.
 
+    People are asked by a step that is ``ask``, by audits, and where no certificate covers a result.
     Raises ``UsageError`` for a gate that asks and has no ledger, and for ``ask`` where it asks nobody.
     """
-    if "ask" not in [table.get(key) for key in _ASKING] and not {"audit", "require_certificate"} & set(table):
+    if "ask" not in [table.get(key) for key in _STEP_OPTIONS] and not {"audit", "require_certificate"} & set(table):
         if "ask" in table:
             raise UsageError('ask says who is asked, and nothing is; write on_failed = "ask", or take it out')
         return {}
@@ -222,7 +223,7 @@ def _find_audit_approvers(table: Mapping[str, Any]) -> dict[str, Any]:
     """Find who answers audits, where they are named and nobody else is asked: then no others need to be named."""
     audit = table.get("audit")
     approvers = audit.get("approvers") if isinstance(audit, dict) else None
-    return {"approvers": approvers} if approvers and "ask" not in [table.get(key) for key in _ASKING] else {}
+    return {"approvers": approvers} if approvers and "ask" not in [table.get(key) for key in _STEP_OPTIONS] else {}
 
 
 def _open_rubric(name: str | None, config: Config) -> Rubric | None:

@@ -39,7 +39,7 @@ def find_hook_path(harness: str, *, managed: bool) -> str:
     return f"/v1/hooks/{harness}" + ("?managed=true" if managed else "")
 
 
-def check_cwd(cwd: object, *paths: str) -> None:
+def check_outside(cwd: object, *paths: str) -> None:
     """Raise ``NotChecked`` for a file of ours that lies in the folder of a session, where the agent writes."""
     if not isinstance(cwd, str) or not cwd.startswith("/"):
         raise NotChecked("the event does not say in which folder the session is")
@@ -63,7 +63,7 @@ def answer_event(
     if not isinstance(event, dict):
         raise NotChecked("the event is no object")
     if "tool_name" in event:
-        check_cwd(event.get("cwd"), config, server.key)
+        check_outside(event.get("cwd"), config, server.key)
     path, end = find_hook_path(harness, managed=managed), time.monotonic() + seconds
     named = name_config(config, digest)
     shortened = leave_out_result(event)

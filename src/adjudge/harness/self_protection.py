@@ -2,6 +2,9 @@
 
 An agent that writes them switches its guard off, and one that reads them knows what it has to get round. This stops
 the harness's own tools for reading and editing; of a shell's command only the words are looked at, which is a net.
+
+That the configuration of a hook lies outside of the session is checked in ``config/hook.py`` (``check_outside``)
+and, with a server, in ``hook_client.py`` (``check_outside``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The labels of a run's own queue, and the strata of its plan."""
+"""The labels of a run's own queue, and the strata of its plan.
+
+Labels of another content are left out in ``people.py`` (``PeopleLabels``); where labels join a data set, in
+``dataset/case_labels.py``.
+"""
 
 from __future__ import annotations
 

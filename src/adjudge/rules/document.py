@@ -207,7 +207,10 @@ def read_words(rule: str, name: str, value: Any) -> tuple[str, ...]:
 
 
 def _list_parts(values: list[Value], *, loose: bool) -> Iterator[tuple[Place, str]]:
-    """Yield every text and number after its name; names of what holds more are alone."""
+    """Yield the text of each value as ``name: text``, and of an object, a list or a text that is JSON its name alone.
+
+    With ``loose``, a text that has escapes is yielded once more without them.
+    """
     for value in values:
         if value.text is None or value.nested:
             if value.name is not None:

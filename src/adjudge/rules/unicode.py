@@ -130,7 +130,7 @@ def _is_usual(text: str, place: int) -> bool:
 
 
 def _is_usual_filler(char: str, before: str, after: str) -> bool:
-    """Return whether a blank cell is in Braille, a filler in a syllable of jamo, a separator in a Mongolian word."""
+    """Return whether one of ``_FILLERS`` stands where writing needs it: in Braille, a syllable of jamo, Mongolian."""
     if char == "\u2800":
         return any("\u2801" <= neighbour <= "\u28ff" for neighbour in (before, after))
     if char == "\u115f":

@@ -136,9 +136,9 @@ class ToolTransaction:
         return after
 
     def record_use(self, tool_id: str, digest: str | None, *, success: bool, ms: float, output: Any) -> ToolRecord:
-        """Count one use of exactly what the tool is now; one that does not run has none.
+        """Count one use of the tool as it is now.
 
-        Raises ``ToolRefused`` where it does not run, or was changed meanwhile.
+        Raises ``ToolRefused`` where it may not be used, or was changed meanwhile.
         """
         record = self.find(tool_id)
         tool = record.tool

@@ -5,6 +5,9 @@ each group are labelled (the pilot). The remaining labels go where they narrow t
 size of a group times the standard deviation of its labels (Neyman). The strata make the interval narrower and never
 wrong: within each stratum the cases are drawn at random.
 
+The intervals are computed elsewhere: of a rate in ``double_sampling.py``, of an agreement in ``weighting.py``, of a
+difference in ``difference.py`` (``find_stratified_difference``).
+
 Sources: J. Neyman, "On the two different aspects of the representative method", JRSS 1934; T. Dalenius and J. L.
 Hodges, "Minimum variance stratification", JASA 1959, for strata of about equal sums of standard deviations.
 """

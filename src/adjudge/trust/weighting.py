@@ -131,7 +131,9 @@ def estimate_weighted_share(
 
     Each array has an entry for each stratum: of its ``cases``, ``labelled`` ones were drawn at random, of which ``of``
     are of the kind that the share is of, and ``counts`` among these are counted. No stratum is without a label.
-    ``reason`` is the note of an estimate that nothing is of. Needs ``adjudge[trust]``.
+    ``reason`` is the note of an estimate that nothing is of. ``whole``: the population is these cases and no more, so
+    what was labelled of it is known (finite population correction); otherwise the cases are a sample themselves. Needs
+    ``adjudge[trust]``.
     """
     import numpy as np
 

@@ -64,7 +64,10 @@ def provide_browser(server: RunningServer) -> Iterator[Any]:
 
 @pytest.fixture(name="visit")
 def provide_visit(browser: Any, server: RunningServer) -> Iterator[Visit]:
-    """Sign somebody in, or with an empty name nobody, and open a page. Nothing may open a dialog, break the policy or ask another host."""
+    """Sign somebody in, or with an empty name nobody, and open a page.
+
+    Nothing may open a dialog, break the policy or ask another host.
+    """
     contexts: list[Any] = []
     wrong: list[str] = []
 
@@ -396,7 +399,9 @@ def test_the_decisions_of_a_customer_are_found(server: RunningServer, visit: Vis
 def test_a_report_is_saved_as_one_file(server: RunningServer, visit: Visit, width: int, scripts: bool):
     """From the page of a run, by Enter on its link: a page that asks nobody else for anything."""
     page = visit("Ana", "/runs/monday", width=width, java_script_enabled=scripts)
-    tab_to(page, "document.activeElement.matches('a') && document.activeElement.textContent.includes('Report, one file')")
+    tab_to(
+        page, "document.activeElement.matches('a') && document.activeElement.textContent.includes('Report, one file')"
+    )
     with page.expect_download() as saved:
         page.keyboard.press("Enter")
     text = Path(saved.value.path()).read_text(encoding="utf-8")

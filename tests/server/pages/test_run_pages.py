@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from adjudge.labels import make_plan, open_label_queue, write_plan
 from adjudge.measurement import make_measurement
 from adjudge.report import diff, make_report, render_html
 from kit import server_demo
-from kit.compared_runs import CASES, bind, keep_hostile, keep_versions, make_manifest
+from kit.compared_runs import CASES, TALK, bind, keep_hostile, keep_versions, make_manifest
 from kit.labels import make_pairs_run, make_run
 from kit.reports import keep_run, make_item
 from kit.server import RunningServer, find_token, run_server
@@ -270,6 +271,23 @@ def test_all_steps_and_all_of_a_context_are_on_the_page_of_a_case(reader: Reader
     assert all(whole.count(f"turn {number}") > 1 for number in range(700))
     assert "Part 3 of 3: characters 200,001 to 240,000 of 240,000" in last
     assert re.search(r"<details[^>]* open><summary>Context", last)
+
+
+def test_each_text_of_a_case_can_be_saved_as_a_file(reader: Reader):
+    """Byte for byte, and never as a page, whatever it holds."""
+    page = reader.read("/runs/odd/case?id=talk")
+    files = {
+        name: reader.client.get(next(link for link in list_links(page, f"Save the {name}")))
+        for name in ("content", "context")
+    }
+
+    assert json.loads(files["content"].text) == TALK
+    assert files["context"].text == "A contract. " * 20_000
+    for answer in files.values():
+        assert answer.headers["content-disposition"].startswith("attachment")
+        assert answer.headers["content-type"] == "application/octet-stream"
+    reader.read("/runs/odd/case/content?id=talk&of=reference", 404)
+    reader.read("/runs/odd/case/content?id=nope", 404)
 
 
 # ---------------------------------------------------------------- blind

@@ -168,13 +168,13 @@ class _CaseReader:
         except ValueError as error:
             return UsageError(f"the item cannot be kept: {error}; leave it out of the export")
 
-    def _take_labels(self, case: Any, annotations: Iterable[Annotation]) -> dict[str, Any]:
+    def _take_labels(self, case_id: Any, annotations: Iterable[Annotation]) -> dict[str, Any]:
         """Return the label and labels of a case: people's annotations under the name that was asked for.
 
         The case is counted as labelled if it has any; annotations under another name are noted.
         """
         values: dict[str, LabelValue] = {}
-        chosen = [annotation for annotation in annotations if annotation.person and annotation.case == case]
+        chosen = [annotation for annotation in annotations if annotation.person and annotation.case == case_id]
         chosen.sort(key=lambda annotation: annotation.at or _NEVER)  # who said something anew counts with that
         for rater, annotation in name_raters(chosen, Counter()):
             if annotation.name != self.name:

@@ -1,6 +1,7 @@
 """The tables of approvals, beside the ledger whose entries tell of every change to them.
 
-Whose vote counts, and what votes add up to, is decided in ``voting.py``; this writes it, with the ledger's entry of it.
+Whose vote counts, and what votes add up to, is decided in ``voting.py``, and whether a request has expired in
+``approval.py`` (``is_due``); this writes it, with the ledger's entry of it.
 """
 
 from __future__ import annotations

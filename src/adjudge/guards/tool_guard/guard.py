@@ -348,7 +348,7 @@ class ToolGuard(ReadOnly):
         """
         try:
             async with asyncio.timeout(self.timeout):
-                return await self._is_open(call)
+                return await self._is_request_open(call)
         except Exception as error:  # noqa: BLE001 - as in _answer
             logger.error("tool guard %r could not look up a held call: %s", self.name, type(error).__name__)
             return True
@@ -699,7 +699,7 @@ class ToolGuard(ReadOnly):
             approval_id, held = repeated_id, replace(held, number=held.number + 1)
         return approval_id, held if approval_id is None else replace(held, number=held.number - 1)
 
-    async def _is_open(self, call: ToolCall) -> bool:
+    async def _is_request_open(self, call: ToolCall) -> bool:
         """Return whether the latest request about this very call is open; false where its gate can hold no call."""
         matched = self._tools.find(call.tool, call.server)
         gate = None if matched is None else matched.value

@@ -143,8 +143,8 @@ class BatchDispatcher:
         self._next_polls: dict[int, _NextPoll] = {}
         """By the batch's number, as are the next three."""
         self._doubtful_since: dict[int, float] = {}
-        self._unsearchable: set[int] = set()
-        """Doubtful batches whose provider has no list of its jobs, so that waiting does not help."""
+        self._stuck: set[int] = set()
+        """Doubtful batches that waiting does not settle: their provider lists no jobs, or their results lack lines."""
         self._foreign_jobs: dict[int, set[str]] = {}
         """Jobs of the account that are not this doubtful batch, because their results have none of its ids."""
         self._used: list[str] = []
@@ -384,7 +384,7 @@ class BatchDispatcher:
             if error.status in _STOPPING:
                 raise
             if error.status in _CANNOT_LIST:
-                self._unsearchable.add(batch.number)
+                self._stuck.add(batch.number)
             self._keep_message(batch, f"its provider's batches cannot be searched: {error}")
             self._requeue_if_allowed(batch)
             return
@@ -404,7 +404,7 @@ class BatchDispatcher:
             if error.status in _STOPPING:
                 raise
             self._store.change(batch.number, state="doubtful")
-            self._unsearchable.add(batch.number)
+            self._stuck.add(batch.number)
             self._keep_message(batch, f"its results cannot be read again: {error}")
             self._requeue_if_allowed(batch)
 
@@ -452,7 +452,7 @@ class BatchDispatcher:
         self._store.change(batch.number, state="waiting", job=job.id, word=job.word, deadline=deadline, message="")
         self._next_polls[batch.number] = _NextPoll(time.monotonic(), self._options.poll)
         self._doubtful_since.pop(batch.number, None)
-        self._unsearchable.discard(batch.number)
+        self._stuck.discard(batch.number)
         self._on_change()
 
     def _requeue_requests(self, number: int, reason: str, *, state: State = "refused") -> None:
@@ -464,7 +464,7 @@ class BatchDispatcher:
         self._store.forget_requests(number, state, reason)
         self._next_polls.pop(number, None)
         self._doubtful_since.pop(number, None)
-        self._unsearchable.discard(number)
+        self._stuck.discard(number)
         for name in names:
             waiting = self._sent.pop(name, None)
             if waiting is not None and not waiting.outcome.done():
@@ -526,7 +526,7 @@ class BatchDispatcher:
             self._requeue_if_allowed(batch)
 
     async def _collect_results(self, batch: KeptBatch, api: BatchApi, job: Job) -> None:
-        """Keep every line there is, whatever the end is called, and give each other request the job's reason.
+        """Keep every line there is, whatever the end is called, and give the requests without a line the job's reason.
 
         Raises ``AdjudgeError``.
         """
@@ -565,7 +565,7 @@ class BatchDispatcher:
         done = len(answered) if is_doubtful else len(answered) + len(missing)
         self._store.change(batch.number, state=state, message=message, done=done)
         if is_doubtful:
-            self._unsearchable.add(batch.number)
+            self._stuck.add(batch.number)
             self._requeue_if_allowed(self._store.find_batch(batch.number))
         else:
             self._next_polls.pop(batch.number, None)
@@ -809,10 +809,8 @@ class BatchDispatcher:
         if not self._sent or self.unsent or not await self._stays_quiet() or self.unsent:
             return
         open_batches = [batch for batch in self._store.list_batches(OPEN) if batch.model in self._apis]
-        doubtful = [batch for batch in open_batches if batch.number in self._unsearchable]
-        overdue = [
-            batch for batch in open_batches if self._is_overdue(batch) and batch.number not in self._unsearchable
-        ]
+        doubtful = [batch for batch in open_batches if batch.number in self._stuck]
+        overdue = [batch for batch in open_batches if self._is_overdue(batch) and batch.number not in self._stuck]
         if not open_batches or len(doubtful) + len(overdue) < len(open_batches):
             return
         numbers = ", ".join(str(batch.number) for batch in (*doubtful, *overdue))

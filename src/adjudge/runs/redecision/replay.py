@@ -96,9 +96,9 @@ class Replayer:
         if result.undecided_because in _STANDS:
             return self._keep_result(result)
         if result.decided_by == "rule" and not result.attempts:
-            return self._leave_open(result, f"{name} was not asked then")
+            return self._give_up(result, f"{name} was not asked then")
         if self.reading.unasked:
-            return self._leave_open(result, self.reading.unasked, because="missing_criterion")
+            return self._give_up(result, self.reading.unasked, because="missing_criterion")
         return await self._read_reply(judge, result, name)
 
     async def _read_reply(self, judge: Any, result: JudgeResult, name: str) -> ReplayedResult:
@@ -113,7 +113,7 @@ class Replayer:
             return ReplayedResult(result=renew_result(await self._ask_again(judge, result, row), result))
         if result.undecided_because == "error" or self.reading.same:
             return self._keep_result(result)
-        return self._leave_open(result, f"the reply of {name} was not kept")
+        return self._give_up(result, f"the reply of {name} was not kept")
 
     async def _ask_again(self, judge: Judge, result: JudgeResult, row: Row) -> JudgeResult:
         """Ask the judge again where only this reply is there; everything about the call itself stays as it is."""
@@ -138,7 +138,7 @@ class Replayer:
         if result.undecided_because in (*_STANDS, "error") and result.undecided_because not in reasons:
             return self._keep_result(result)  # cut off from outside, or broken: it is none of its seats' doing
         if not isinstance(result, JudgeChainResult):  # one judge then, a chain now: not from any command of ours
-            return self._leave_open(result, f"{name} was not asked then")
+            return self._give_up(result, f"{name} was not asked then")
         late = chain.deadline is not None and result.strategy == chain.strategy and "timeout" in reasons
         replayed = [
             ReplayedResult(result=None, late=True)
@@ -163,18 +163,18 @@ class Replayer:
         threshold = self.question.threshold if result.undecided_because is not None else result.threshold
         return ReplayedResult(result=result if threshold == result.threshold else replace(result, threshold=threshold))
 
-    def _leave_open(self, result: JudgeResult, reason: str, because: Reason = "error") -> ReplayedResult:
-        open_result = renew_result(leave_open(result, self.question, reason, because), result)
+    def _give_up(self, result: JudgeResult, reason: str, because: Reason = "error") -> ReplayedResult:
+        open_result = renew_result(make_unknown(result, self.question, reason, because), result)
         return ReplayedResult(result=open_result, unknown=reason, because=because)
 
 
-def leave_open(result: JudgeResult, question: Question, reason: str, because: Reason) -> JudgeResult:
-    """A result about which nothing is known any more but the reply it came with."""
+def make_unknown(result: JudgeResult, question: Question, detail: str, because: Reason) -> JudgeResult:
+    """Make a result undecided, of which nothing is known any more but the reply that it came with."""
     return replace(
         result,
         outcome="undecided",
         undecided_because=because,
-        detail=reason,
+        detail=detail,
         decided_by="policy" if isinstance(result, JudgeChainResult) else "judge",
         score=None,
         threshold=question.threshold,
@@ -281,7 +281,7 @@ async def replay_chain(chain: JudgeChain, question: Question, replayed: Sequence
     because = find_gravest([seat_answer.because for seat_answer in unknown]) or "error"
     concluded = replace(run.make_result(Verdict(outcome="undecided", because=because)), duration_ms=0.0)
     return ReplayedResult(
-        result=leave_open(concluded, run.question, reason, because), unknown=reason, because=because, hidden=True
+        result=make_unknown(concluded, run.question, reason, because), unknown=reason, because=because, hidden=True
     )
 
 

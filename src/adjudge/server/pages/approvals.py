@@ -60,7 +60,7 @@ from adjudge.server.pages.approval_view import (
     may_decide,
 )
 from adjudge.server.pages.opened_query import OpenedQuery
-from adjudge.server.pages.page import Context, add_page, find_local_path, redirect, render_page, show_page
+from adjudge.server.pages.page import Context, add_page, find_local_path, redirect, render_page, send_text, show_page
 from adjudge.server.pages.read_windows import find_read, keep_read
 from adjudge.server.pages.stopped_run import find_stopped_run
 from adjudge.server.problem import Problem
@@ -332,8 +332,7 @@ async def send_content(
     text = approval.content if part == "content" else approval.texts.get(part)
     if text is None:
         raise Problem(404, f"the {part} was not kept with this request", code="not_kept")
-    headers = {"content-disposition": f'attachment; filename="{part}.txt"'}
-    response = Response(text.encode(), media_type="application/octet-stream", headers=headers)
+    response = send_text(text, part)
     if is_long(text):
         every = frozenset(range(1, count_windows(text) + 1))
         read = {**find_read(request, caller, approval), part: every}

@@ -25,7 +25,7 @@ from adjudge.server.caller import Caller, require
 from adjudge.server.links import check_link
 from adjudge.server.pages.approval_view import Reader, RequestView, make_request_view
 from adjudge.server.pages.opened_query import OpenedQuery
-from adjudge.server.pages.page import Context, add_page, redirect, show_page
+from adjudge.server.pages.page import Context, add_page, redirect, send_text, show_page
 from adjudge.server.pages.read_windows import find_read, keep_read
 from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState, ServerState
@@ -95,8 +95,7 @@ async def send_content(
     asked = await _load(state, caller, audit)
     if asked.content is None:
         raise Problem(404, "the content is not kept with this audit", code="not_kept")
-    headers = {"content-disposition": 'attachment; filename="content.txt"'}
-    return Response(asked.content.encode(), media_type="application/octet-stream", headers=headers)
+    return send_text(asked.content, "content")
 
 
 @router.post("/audits/{audit}/answer", include_in_schema=False)

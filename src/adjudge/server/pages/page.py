@@ -58,6 +58,12 @@ def add_page(
     router.add_api_route(path, show, methods=["GET"], include_in_schema=False)
 
 
+def send_text(text: str, name: str) -> Response:
+    """Send a text that was judged, byte for byte, as a file: never as a page, whatever it holds."""
+    headers = {"content-disposition": f'attachment; filename="{name}.txt"'}
+    return Response(text.encode(errors="surrogatepass"), media_type="application/octet-stream", headers=headers)
+
+
 async def show_page(
     request: Request, template: str, context: Mapping[str, object], *, caller: Caller | None, status: int = 200
 ) -> HTMLResponse:

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
+from starlette.responses import Response
 
 from adjudge.errors import UsageError
 from adjudge.formats.numbers import format_apart
@@ -27,10 +28,10 @@ from adjudge.ledger.payload import drop_digests
 from adjudge.ledger.recorded import RecordedResult
 from adjudge.report.judgement import list_findings, list_quotations
 from adjudge.result import JudgeResult, read_result
-from adjudge.server.caller import AnyCaller
+from adjudge.server.caller import AnyCaller, Caller, require
 from adjudge.server.pages.acts import Act, list_acts
 from adjudge.server.pages.opened_query import OpenedQuery
-from adjudge.server.pages.page import Context, add_page
+from adjudge.server.pages.page import Context, add_page, send_text
 from adjudge.server.pages.stopped_run import find_stopped_run
 from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState
@@ -86,6 +87,21 @@ async def view_result(
         "head": str(await state.ledger.head()),
         **texts,
     }
+
+
+@router.get("/results/{ident}/content", include_in_schema=False)
+async def send_content(
+    ident: str,
+    state: CurrentState,
+    caller: Annotated[Caller, Depends(require("read", by_gate=True))],
+    part: Literal["content", "task", "context", "reference"] = "content",
+) -> Response:
+    """Send what was judged, or what it was judged with, as a file."""
+    story = await load_story(state, caller, ident)
+    text = story.row.content if part == "content" else story.context.get(part)
+    if text is None:
+        raise Problem(404, f"the ledger does not keep the {part} of this entry", code="not_kept")
+    return send_text(text, part)
 
 
 def _make_texts(story: Story, result: JudgeResult | None, opened: Opened) -> Context:

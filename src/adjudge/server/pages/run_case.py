@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Query
@@ -44,7 +44,7 @@ from adjudge.server.pages.case_lists import (
     load_comparison,
 )
 from adjudge.server.pages.opened_query import OpenedQuery
-from adjudge.server.pages.page import Context, find_way_back, redirect, show_page
+from adjudge.server.pages.page import Context, find_way_back, redirect, send_text, show_page
 from adjudge.server.pages.paging import write_address
 from adjudge.server.pages.runs import MOST_TREND, Reader, list_differing
 from adjudge.server.problem import Problem
@@ -158,8 +158,6 @@ async def show_case(
     shown: Annotated[CaseQuery, Query()],
 ) -> Response:
     """Show a case of a run."""
-    if not shown.id and shown.place < 0:
-        raise Problem(422, "this is the page of one case; name it with id", code="usage")
     withheld = await find_withheld(request, caller, run)
     for name in {compared.a, compared.b} - {run, ""}:
         withheld |= await find_withheld(request, caller, name)
@@ -174,6 +172,27 @@ async def show_case(
         return await show_page(request, "case_withheld.html", context, caller=caller)
     await note_read(request, caller, run, [case], labels=True)
     return await show_page(request, "case.html", context, caller=caller)
+
+
+@router.get("/runs/{run}/case/content", include_in_schema=False)
+async def send_content(
+    *,
+    request: Request,
+    run: str,
+    state: CurrentPageState,
+    caller: Reader,
+    shown: Annotated[CaseQuery, Query()],
+    of: Literal["content", "task", "context", "reference"] = "content",
+) -> Response:
+    """Send a text of a case as a file."""
+    withheld = await find_withheld(request, caller, run)
+    case = await asyncio.to_thread(_load_case, state, run, shown)
+    if case.id in withheld:
+        raise Problem(403, "this case is yours to label; label it first, or look at its page", code="withheld")
+    texts = dict(_list_texts(case)) | {"content": _write_content(case.content)}
+    if of not in texts:
+        raise Problem(404, f"this case has no {of}", code="no_text")
+    return send_text(texts[of], of)
 
 
 class LookForm(BaseModel):
@@ -208,10 +227,13 @@ def _make_visit(
         withheld=withheld,
         opened=Opened(),
     )
-    named = ("id", shown.id) if shown.id else ("place", str(shown.place))
     others = {"beside": shown.beside, **visit.values}
     kept = [(name, str(value)) for name, value in others.items() if value not in ("", None, False)]
-    return replace(visit, opened=shown.read(f"/runs/{quote_segment(run)}/case", named, *kept))
+    return replace(visit, opened=shown.read(f"/runs/{quote_segment(run)}/case", *_name_case(shown), *kept))
+
+
+def _name_case(named: CaseVisit | CaseQuery) -> list[tuple[str, str]]:
+    return [("id", named.id) if named.id else ("place", str(named.place))]
 
 
 def _collect(state: PageState, visit: CaseVisit) -> tuple[Context, str, Walk]:
@@ -225,6 +247,7 @@ def _collect(state: PageState, visit: CaseVisit) -> tuple[Context, str, Walk]:
             "case": case.id,
             "texts": _list_texts(case),
             "opened": visit.opened,
+            "file": f"/runs/{quote_segment(visit.run)}/case/content?{urlencode(_name_case(visit))}",
             "walk": walk,
         }
         if case.id in visit.withheld:
@@ -232,11 +255,19 @@ def _collect(state: PageState, visit: CaseVisit) -> tuple[Context, str, Walk]:
         return context | _collect_judged(state, visit, items), case.id, walk
 
 
-def _read_case(run: Run, visit: CaseVisit) -> list[RunItem]:
-    kept = run.store.find_place(visit.id) if visit.id or visit.place < 0 else visit.place
+def _load_case(state: PageState, run: str, shown: CaseQuery) -> Case:
+    with state.library.open(run) as opened:
+        return _read_case(opened, shown)[0].case
+
+
+def _read_case(run: Run, named: CaseVisit | CaseQuery) -> list[RunItem]:
+    """Read the judgements of the case that is named; raises ``Problem`` where none is (422), or there is none (404)."""
+    if not named.id and named.place < 0:
+        raise Problem(422, "this is the page of one case; name it with id", code="usage")
+    kept = run.store.find_place(named.id) if named.id or named.place < 0 else named.place
     items = [] if kept is None else run.read_place(kept)
     if not items:
-        name = visit.id or str(visit.place)
+        name = named.id or str(named.place)
         raise Problem(404, f"this run has no case {show(name[:200])}", code="unknown_case")
     return items
 
