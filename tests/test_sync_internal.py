@@ -182,6 +182,8 @@ def is_clear(outcome: object) -> bool:
     )
 
 
+# What was under way on a loop that somebody closed is collected at any later moment, and says so on standard error.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @ends
 def test_what_ends_the_loop_fails_who_waits_and_not_who_comes_next(end):
     """The call itself, another under way meanwhile and the next: none hangs, and the next one judges."""
@@ -193,16 +195,18 @@ def test_what_ends_the_loop_fails_who_waits_and_not_who_comes_next(end):
     for where, call in judges_that(end):
         waiting = threading.Event()
         others: list[Any] = []
-        other = threading.Thread(target=lambda: others.append(within(30, lambda: run_sync(wait()))), daemon=True)  # noqa: B023
+        other = threading.Thread(target=lambda: others.append(within(HANG, lambda: run_sync(wait()))), daemon=True)  # noqa: B023
         other.start()
         assert waiting.wait(HANG)
-        outcome = within(30, call)
+        outcome = within(HANG, call)
         assert is_clear(outcome), (where, outcome)
         if isinstance(outcome, AdjudgeError):
             other.join(HANG)
             assert [is_clear(item) for item in others] == [True], (where, others)
             assert any(word in str(outcome) for word in ("KeyboardInterrupt", "SystemExit", "stopped"))
-        after = [within(30, lambda: Judge(ScriptedModel(GOOD)).evaluate_sync("Hello.", criteria="Good.")) for _ in "12"]
+        after = [
+            within(HANG, lambda: Judge(ScriptedModel(GOOD)).evaluate_sync("Hello.", criteria="Good.")) for _ in "12"
+        ]
         # Where a thread stops the loop, that may be while the first of the two is under way.
         assert is_clear(after[0]) if end is stop_from_a_thread else after[0].passed, where
         assert after[1].passed, where
@@ -223,12 +227,12 @@ def test_many_threads_survive_a_loop_that_ends_again_and_again():
                 answers.append(error)
         return answers
 
-    threads = [threading.Thread(target=lambda: outcomes.extend(within(50, judge)), daemon=True) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: outcomes.extend(within(HANG, judge)), daemon=True) for _ in range(4)]
     outcomes: list[Any] = []
     for thread in threads:
         thread.start()
     for _ in range(10):
-        assert is_clear(within(30, lambda: run_sync(end_it())) or "")
+        assert is_clear(within(HANG, lambda: run_sync(end_it())) or "")
     for thread in threads:
         thread.join(HANG)
     assert len(outcomes) == 80
@@ -238,10 +242,10 @@ def test_many_threads_survive_a_loop_that_ends_again_and_again():
 def test_a_new_loop_has_connections_of_its_own():
     """A session of the loop that ended is neither used by the next call nor left open."""
     with serve() as server:
-        judge = Judge(open_model(server.spec), timeout=20.0)
-        first = within(30, lambda: judge.evaluate_sync("x", criteria="Good."))
-        within(30, lambda: run_sync(stop_now()))
-        second = within(30, lambda: judge.evaluate_sync("x", criteria="Good."))
+        judge = Judge(open_model(server.spec), timeout=HANG)
+        first = within(HANG, lambda: judge.evaluate_sync("x", criteria="Good."))
+        within(HANG, lambda: run_sync(stop_now()))
+        second = within(HANG, lambda: judge.evaluate_sync("x", criteria="Good."))
     assert [first.outcome, second.outcome] == ["passed", "passed"]
 
 

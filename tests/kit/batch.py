@@ -538,7 +538,7 @@ def serve(kind: str = "openai", **options: Any) -> Iterator[BatchServer]:
         yield server
     finally:
         server.release.set()
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(HANG)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(HANG)
         loop.close()

@@ -282,7 +282,7 @@ def serve(provider: Any = None, **options: Any) -> Iterator[Any]:
         yield provider
     finally:
         provider.release.set()
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(HANG)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(HANG)
         loop.close()

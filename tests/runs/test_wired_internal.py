@@ -15,6 +15,7 @@ from adjudge.runs import pool as _pool
 from adjudge.runs.layers import SPENT
 from adjudge.runs.store import RunStore
 from kit.cli import Provider, serve
+from kit.patience import HANG
 from kit.runs import Words, cut_off, do
 
 pytestmark = pytest.mark.timed
@@ -130,4 +131,4 @@ def test_a_limit_that_rises_is_noticed_while_all_wait(monkeypatch: pytest.Monkey
             await self.both.wait()
             return await Words().complete(request)
 
-    assert do(texts(2), Judge(Meeting(), timeout=20), concurrency=Rising()).counts["passed"] == 2
+    assert do(texts(2), Judge(Meeting(), timeout=HANG), concurrency=Rising()).counts["passed"] == 2

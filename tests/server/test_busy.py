@@ -19,11 +19,12 @@ from typing import Any
 import pytest
 
 from kit import tools
+from kit.patience import HANG
 from kit.server_process import ServerProcess, compute_slowdown, make_key, read_times, serve
 
 aiohttp = pytest.importorskip("aiohttp")
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.integration
 
 LIMIT = 0.1
 """Seconds by which ten hostile requests may delay another answer on an idle machine, in the middle of all delays."""
@@ -145,7 +146,7 @@ async def attack(url: str, keys: tuple[str, str], path: str, body: bytes, idle: 
     """Send ten hostile requests with the first key, and ask for health and judgements until they are answered."""
     key, honest = keys
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=120)) as session:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=HANG)) as session:
 
         async def send() -> int:
             async with session.post(f"{url}{path}", data=body, headers=headers) as answer:

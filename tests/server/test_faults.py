@@ -28,7 +28,7 @@ FILE = "sqlite:///adjudge.db"
 
 RULES = """
 [server]
-deadline = 20
+deadline = 600
 
 [ledger]
 url = "{ledger}"
@@ -159,7 +159,7 @@ def end_connections(url: str, name: str) -> int:
 @pytest.mark.full
 def test_a_database_that_is_locked_blocks_until_it_is_free(tmp_path: Path):
     """Another program holds the file's write lock for longer than a request may take."""
-    config = RULES.format(ledger=FILE).replace("deadline = 20", "deadline = 1")
+    config = RULES.format(ledger=FILE).replace("deadline = 600", "deadline = 1")
     (tmp_path / "adjudge.toml").write_text(config, encoding="utf-8")
     key = make_key(tmp_path)
     with serve(tmp_path) as server, server.open_client(key) as client:
@@ -212,7 +212,7 @@ def test_a_model_that_is_gone_leaves_everything_undecided_and_is_asked_again_whe
     (tmp_path / "own.yaml").write_text(OWN, encoding="utf-8")
     with cli.serve() as provider, open_relay(provider.port) as relay:
         model = f"http://127.0.0.1:{relay.port}/v1#small"
-        config = JUDGED.format(ledger=FILE, model=model, deadline=20)
+        config = JUDGED.format(ledger=FILE, model=model, deadline=600)
         (tmp_path / "adjudge.toml").write_text(config, encoding="utf-8")
         key = make_key(tmp_path)
         with serve(tmp_path) as server, server.open_client(key) as client:
@@ -296,7 +296,7 @@ def test_a_server_that_is_told_to_stop_finishes_what_it_has_begun(tmp_path: Path
     """The answer arrives, is recorded, and the exit status is 0."""
     (tmp_path / "own.yaml").write_text(OWN, encoding="utf-8")
     with cli.serve(mode="wait") as provider:
-        config = JUDGED.format(ledger=FILE, model=provider.spec, deadline=20)
+        config = JUDGED.format(ledger=FILE, model=provider.spec, deadline=600).replace("timeout = 5", "timeout = 600")
         (tmp_path / "adjudge.toml").write_text(config, encoding="utf-8")
         key = make_key(tmp_path)
         with serve(tmp_path) as server, server.open_client(key) as client:

@@ -175,7 +175,7 @@ async def call_webhook(url: str) -> None:
 
 async def read_models(url: str) -> None:
     transport = Transport()
-    await transport.ask_once("GET", f"{url}/v1/models", {"Authorization": KEY}, within=20)
+    await transport.ask_once("GET", f"{url}/v1/models", {"Authorization": KEY}, within=HANG)
     await transport.aclose()
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from adjudge.server.pages import approvals, page, result
 from kit.approval_pages import CONFIG, make_request, read_approval
+from kit.patience import HANG
 from kit.server import RunningServer, run_server
 
 pytestmark = pytest.mark.timed
@@ -43,14 +44,14 @@ def test_others_are_answered_while_a_long_text_is_shown(
 
     def take_long(*values: Any, **options: Any) -> Any:
         begun.set()
-        in_time.append(answered.wait(10))
+        in_time.append(answered.wait(HANG))
         return make(*values, **options)
 
     monkeypatch.setattr(module, step, take_long)
     reading = threading.Thread(target=ana.get, args=(f"/{folder}/{name}",))
     reading.start()
     try:
-        assert begun.wait(10)
+        assert begun.wait(HANG)
         assert other.get("/healthz").status_code == 200
     finally:
         answered.set()

@@ -317,6 +317,32 @@ def test_pages_and_reports_are_sent_as_they_are(server: RunningServer, path: str
 CALL = {"tool": "payments.refund", "arguments": {"amount": 184, "to": "DE00"}}
 
 
+@pytest.mark.parametrize("kept", ["full", "hash"])
+def test_the_content_of_a_result_can_be_saved_as_a_file_where_it_is_kept(tmp_path: Path, kept: str):
+    """Byte for byte, and never as a page, whatever it holds; with what it was judged with."""
+    content = "<script>alert(1)</script>\u202e\n" * 3
+
+    async def fill(ledger: Ledger) -> None:
+        gate = Gate("mail", rules=[{"contains": "never"}], on_rule="block", ledger=ledger)
+        assert not await gate.check(content, task="Greet.")
+
+    config = f'[ledger]\nurl = "sqlite:///adjudge.db"\nstore_content = "{kept}"\n'
+    with run_server(tmp_path, config) as server:
+        run_on(server.ledger_url, fill, store_content=kept)
+        server.add_account("Ana")
+        client = server.sign_in("Ana")
+        link = re.findall(r'href="(/results/[^"?]+)"', client.get("/results").text)[-1]
+        saved, task, none = (client.get(f"{link}/content{of}") for of in ("", "?part=task", "?part=reference"))
+
+    assert none.status_code == 404
+    if kept == "hash":
+        assert (saved.status_code, task.status_code) == (404, 404)
+    else:
+        assert (saved.text, task.text) == (content, "Greet.")
+        assert saved.headers["content-type"] == "application/octet-stream"
+        assert saved.headers["content-disposition"].startswith("attachment")
+
+
 @pytest.mark.parametrize(
     ("kept", "content", "about"),
     [
