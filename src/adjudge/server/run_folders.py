@@ -47,6 +47,9 @@ RUN_FILES = (
 )
 """The files of a run that are opened to show it."""
 
+RESULT_FILES = (MANIFEST_FILE, LOCK_FILE, FILE, f"{FILE}-wal")
+"""Those of them that hold what judges said. Labels are in others, and whoever opens a case to label changes those."""
+
 
 def scan_folder(folder: Path | None) -> dict[str, Path]:
     """Find the run folders in a folder by name, the newest first by their names; none where none is configured."""

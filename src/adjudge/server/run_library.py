@@ -30,12 +30,20 @@ from adjudge.report.summary import make_report
 from adjudge.runs.folder import Run, open_run, read_manifest
 from adjudge.runs.store import RunStore
 from adjudge.server.problem import Problem
-from adjudge.server.run_folders import RUN_FILES, RunSummary, check_files, explain_trouble, hide_folder, summarise_run
+from adjudge.server.run_folders import (
+    RESULT_FILES,
+    RUN_FILES,
+    RunSummary,
+    check_files,
+    explain_trouble,
+    hide_folder,
+    summarise_run,
+)
 from adjudge.trust.extra import has_extra
 
 T = TypeVar("T")
 
-_MOST_KEPT = {"summary": 2_000, "report": 16, "comparison": 4, "call_rates": 16}
+_MOST_KEPT = {"summary": 2_000, "report": 16, "plain report": 16, "comparison": 4, "cases": 4, "call_rates": 16}
 """The number of each kind that is kept for the next page. A comparison holds every case."""
 
 _NOT_RECORDED = (
@@ -152,13 +160,19 @@ class RunLibrary:
         )
 
     def keep(
-        self, key: tuple[object, ...], folders: Sequence[Path], make: Callable[[], T], *, lasts: Callable[[T], bool]
+        self,
+        key: tuple[object, ...],
+        folders: Sequence[Path],
+        make: Callable[[], T],
+        *,
+        lasts: Callable[[T], bool],
+        files: Sequence[str] = RUN_FILES,
     ) -> T:
-        """Return what ``make`` returned for these folders, unless a file in them has changed since.
+        """Return what ``make`` returned for these folders, unless one of these ``files`` of them has changed since.
 
         What ``lasts`` denies is not kept, such as the status of a run that may be killed at any moment.
         """
-        state = [_read_state(folder) for folder in folders]
+        state = [_read_state(folder, files) for folder in folders]
         with self._lock:
             kept = self._kept.get(key)
         if kept is not None and kept.state == state:
@@ -168,7 +182,7 @@ class RunLibrary:
         if lasts(made):
             with self._lock:
                 # As it is now: making a report records the look, and the next page must not take that for news.
-                self._kept[key] = _Kept([_read_state(folder) for folder in folders], made)
+                self._kept[key] = _Kept([_read_state(folder, files) for folder in folders], made)
                 # The first part of a key says what kind of thing is kept.
                 kind = key[0]
                 alike = [other for other in self._kept if other[0] == kind]
@@ -243,7 +257,16 @@ class RunLibrary:
         with self.open(name) as run:
             try:
                 labels, measurement, remark = self._measure(run) if measured else ((), None, "")
-                report = make_report(run, most_cases=most_cases, labels=labels, measurement=measurement)
+                if labels or measurement is not None:
+                    report = make_report(run, most_cases=most_cases, labels=labels, measurement=measurement)
+                else:  # it stays the same when somebody opens a case to label
+                    report = self.keep(
+                        ("plain report", name, most_cases),
+                        [run.folder],
+                        lambda: make_report(run, most_cases=most_cases),
+                        lasts=_is_finished,
+                        files=RESULT_FILES,
+                    )
             except UsageError as error:
                 raise self.explain(error, run.folder) from None
             return LabelledReport(report=report, labels=labels, remark=remark)
@@ -278,17 +301,22 @@ class RunLibrary:
         return not needs_look_record(run, draw, limit)
 
 
+def _is_finished(report: Report) -> bool:
+    return report.about.status == "finished"
+
+
 def _hide_folders(text: str, before: Run, after: Run) -> str:
     return hide_folder(hide_folder(text, before.folder.parent), after.folder.parent)
 
 
-def _read_state(folder: Path) -> tuple[tuple[int, int], ...]:
+def _read_state(folder: Path, files: Sequence[str]) -> tuple[tuple[int, int], ...]:
     """Read when each file of a run was written and how long it is; zeros for one that is not there."""
     state = []
-    for name in RUN_FILES:
+    for name in files:
         try:
             status = (folder / name).stat()
-            state.append((status.st_mtime_ns, status.st_size))
+            # SQLite makes an empty file of its log whenever it opens a store.
+            state.append((status.st_mtime_ns, status.st_size) if status.st_size else (0, 0))
         except OSError:
             state.append((0, 0))
     return tuple(state)

@@ -19,6 +19,7 @@ from adjudge.runs.case_list import ORDERS, CaseFilters, CaseOrder, list_places
 from adjudge.runs.folder import Run
 from adjudge.server.pages.paging import Word, choose_word, write_address
 from adjudge.server.problem import Problem
+from adjudge.server.run_folders import RESULT_FILES
 from adjudge.server.run_library import RunLibrary
 
 _LONGEST_ID = 300
@@ -260,24 +261,40 @@ def load_comparison(library: RunLibrary, a: str, b: str, *, measured: bool = Tru
     """
     folder_a, folder_b = library.find(a), library.find(b)
 
-    def compare() -> Compared:
+    def is_finished(diff: Diff) -> bool:
+        return diff.before.status == diff.after.status == "finished"
+
+    def compare_cases() -> tuple[Diff, Sequence[ComparedCase]]:
         with library.open(a) as before, library.open(b) as after:
-            try:
-                diff, cases = diff_cases(before, after)
-                diff, remark = library.measure_diff(diff, before, after) if measured else (diff, "")
-            except UsageError as error:
-                detail = str(error).replace(f"{folder_b}", b).replace(f"{folder_a}", a)
-                raise Problem(409, flatten(detail, 500), code="unreadable_run") from None
-            # By their names: whose machine it is and where the runs lie on it is nobody's business.
-            named = {
-                "before": replace(diff.before, folder=a),
-                "after": replace(diff.after, folder=b),
-            }
-            return Compared(diff=replace(diff, **named), cases=cases, remark=remark)
+            return diff_cases(before, after)
+
+    def compare() -> Compared:
+        try:
+            # Apart from the labels, which change with every case that somebody opens to label.
+            diff, cases = library.keep(
+                ("cases", a, b),
+                [folder_a, folder_b],
+                compare_cases,
+                lasts=lambda made: is_finished(made[0]),
+                files=RESULT_FILES,
+            )
+            remark = ""
+            if measured:
+                with library.open(a) as before, library.open(b) as after:
+                    diff, remark = library.measure_diff(diff, before, after)
+        except UsageError as error:
+            detail = str(error).replace(f"{folder_b}", b).replace(f"{folder_a}", a)
+            raise Problem(409, flatten(detail, 500), code="unreadable_run") from None
+        # By their names: whose machine it is and where the runs lie on it is nobody's business.
+        named = {
+            "before": replace(diff.before, folder=a),
+            "after": replace(diff.after, folder=b),
+        }
+        return Compared(diff=replace(diff, **named), cases=cases, remark=remark)
 
     return library.keep(
         ("comparison", a, b, measured),
         [folder_a, folder_b],
         compare,
-        lasts=lambda made: made.diff.before.status == made.diff.after.status == "finished",
+        lasts=lambda made: is_finished(made.diff),
     )
