@@ -14,8 +14,8 @@ from typing import Any
 from adjudge.formats.extent import MOST_DEPTH, MOST_WRITTEN, find_excess
 from adjudge.formats.text import flatten, quote, show
 
-# What stands before some brackets, texts included, so that a bracket in a text does not count; then those that open,
-# and those that close. Possessive throughout: a text that is never closed is looked at once.
+# Everything up to the next brackets, then the opening ones, then the closing ones. Texts are skipped whole, so a
+# bracket in a text does not count. Possessive throughout: a text that is never closed is read once.
 _BRACKETS = re.compile(r'(?:[^\[\]{}"]++|"(?:[^"\\]++|\\.)*+"?)*+([\[{]*+)([\]}]*+)', re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""The labels that people gave each case, kept in some bytes for each label, whatever the number of labels.
+"""The labels that people gave each case, in a few bytes for each label.
 
 Whether a label is of another content than the case has now is decided here (``_is_other``).
 """

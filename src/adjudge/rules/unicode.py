@@ -130,7 +130,7 @@ def _is_usual(text: str, place: int) -> bool:
 
 
 def _is_usual_filler(char: str, before: str, after: str) -> bool:
-    """Return whether one of ``_FILLERS`` stands where writing needs it: in Braille, a syllable of jamo, Mongolian."""
+    """Return whether one of ``_FILLERS`` is needed where it is: in Braille, Korean or Mongolian."""
     if char == "\u2800":
         return any("\u2801" <= neighbour <= "\u28ff" for neighbour in (before, after))
     if char == "\u115f":

@@ -48,7 +48,7 @@ RUN_FILES = (
 """The files of a run that are opened to show it."""
 
 RESULT_FILES = (MANIFEST_FILE, LOCK_FILE, FILE, f"{FILE}-wal")
-"""Those of them that hold what judges said. Labels are in others, and whoever opens a case to label changes those."""
+"""The files of a run that hold its results. Labels are in other files, which change when a case to label is opened."""
 
 
 def scan_folder(folder: Path | None) -> dict[str, Path]:

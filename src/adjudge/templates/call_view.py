@@ -240,7 +240,7 @@ class _Builder:
             rows.append(_warn_of_repeat(row) if is_object and times[names[place]] > 1 else row)
         self._leave_out(len(chosen) - len(rows), "argument", "arguments", "")
         self.siblings = before
-        # Where a name stands twice, which of them is the last one matters.
+        # If a name occurs twice, the order stays: programs take the first or the last.
         return tuple(rows if not is_object or len(times) < len(names) else sorted(rows, key=_is_tall))
 
     def _read_name(self, text: str, node: JsonNode, places: _Places) -> _Name:
@@ -450,7 +450,7 @@ class _Builder:
 
 
 _TALL = 12
-"""Lines from which on a value stands below those that are shorter: ``database prod`` is not to be a screen further."""
+"""Lines above which a value comes after the shorter ones, so that ``database prod`` is on the first screen."""
 
 
 def _is_tall(row: ArgumentRow) -> bool:

@@ -137,7 +137,7 @@ _OPTION = re.compile(r"(?<![^\s'\"(\[{=|])(--?[A-Za-z0-9][\w-]{0,30})(?![\w-])")
 def split_options(text: str) -> Iterator[tuple[str, bool]]:
     """Split a text at the options of commands, and say of each part whether it is one.
 
-    A browser breaks a line after a hyphen, and whoever reads ``rm -`` at the end of a line may not look for ``rf``.
+    Browsers break lines after hyphens, and a reader of ``rm -`` at the end of a line can miss the ``rf`` below it.
     """
     for place, part in enumerate(_OPTION.split(text)):
         if part:

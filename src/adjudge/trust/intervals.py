@@ -368,12 +368,11 @@ def compute_design_effect(ratio: Floats, errors: Floats, alike: Floats) -> Float
     """Return the design effect of items in groups: how many times larger the variance is than that of single items.
 
     ``ratio`` is the variance between the groups, divided by that of single items, and ``errors`` (the groups in the
-    last axis) are how far each group's sum is from what the mean predicts, whose squares that variance is made of.
-    ``alike`` is the effect of groups whose items are all alike. A
-    ratio below 1, as where one of four answers to each question is good, is used only as far as the groups show it:
-    with 3 groups more whose items are all alike (the rule of three), and not at all where a few groups make most of the
-    variance. Otherwise groups of a rare kind, none of which is labelled, would leave intervals of 95 % a coverage of
-    33 %.
+    last axis) are how far each group's sum is from what the mean predicts; the variance is computed from their squares.
+    ``alike`` is the effect of groups whose items are all alike. A ratio below 1, as where one of four answers to each
+    question is good, is used only as far as the groups show it: with 3 groups more whose items are all alike (the rule
+    of three), and not at all where a few groups make most of the variance. Otherwise groups of a rare kind, none of
+    which is labelled, would leave intervals of 95 % a coverage of 33 %.
 
     Source: L. Kish, "Survey sampling", 1965. The rule for less than 1 is our own; ``research/coverage`` simulates it.
     """

@@ -526,7 +526,7 @@ class BatchDispatcher:
             self._requeue_if_allowed(batch)
 
     async def _collect_results(self, batch: KeptBatch, api: BatchApi, job: Job) -> None:
-        """Keep every line there is, whatever the end is called, and give the requests without a line the job's reason.
+        """Keep every line of the results, and give each request without a line the job's reason.
 
         Raises ``AdjudgeError``.
         """

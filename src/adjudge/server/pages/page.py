@@ -59,7 +59,7 @@ def add_page(
 
 
 def send_text(text: str, name: str) -> Response:
-    """Send a text that was judged, byte for byte, as a file: never as a page, whatever it holds."""
+    """Send a text that was judged as a file, byte for byte. Sent as a page, HTML in it would run."""
     headers = {"content-disposition": f'attachment; filename="{name}.txt"'}
     return Response(text.encode(errors="surrogatepass"), media_type="application/octet-stream", headers=headers)
 
