@@ -77,7 +77,9 @@ def _stop() -> None:
 def watching_terminal(redraw: Callable[[], None]) -> Iterator[None]:
     """Call ``redraw`` when the terminal got another size, or the program was stopped and goes on.
 
-    A signal that ends the program is an interrupt meanwhile, so that the terminal is left as it was.
+    A signal that ends the program is an interrupt meanwhile, so that the terminal is left as it was. An alarm rings
+    each second, without which a signal that comes between Python's look for signals and the wait for a key would be
+    acted on after the next key only, however long nobody presses one.
     """
     if sys.platform == "win32":
         yield
@@ -89,10 +91,15 @@ def watching_terminal(redraw: Callable[[], None]) -> Iterator[None]:
     def end(*_: object) -> None:
         raise KeyboardInterrupt
 
-    handlers: dict[str, Any] = {"SIGWINCH": draw, "SIGCONT": draw, "SIGTERM": end, "SIGHUP": end}
+    def look(*_: object) -> None:
+        """Do nothing: Python acts on the signals that wait before it goes on with what an alarm interrupted."""
+
+    handlers: dict[str, Any] = {"SIGWINCH": draw, "SIGCONT": draw, "SIGTERM": end, "SIGHUP": end, "SIGALRM": look}
     before = {name: signal.signal(getattr(signal, name), handler) for name, handler in handlers.items()}
+    alarm_before = signal.setitimer(signal.ITIMER_REAL, 1, 1)
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_REAL, *alarm_before)
         for name, handler in before.items():
             signal.signal(getattr(signal, name), handler)
