@@ -223,15 +223,19 @@ def test_the_example_configurations_can_be_served(path: Path, tmp_path: Path):
         assert client.get("/readyz").status_code == 200
 
 
-def test_the_image_and_compose_name_one_user_port_and_probe():
+def test_the_image_and_compose_name_one_user_port_base_and_probe():
     """What the files say twice is the same."""
     containerfile = (DEPLOY / "Containerfile").read_text("utf-8")
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
     server = compose["services"]["server"]
     probe = "http://127.0.0.1:8318/healthz"
 
+    base = re.search(r"(?m)^ARG BASE=(\S+)$", containerfile)
+
     assert "USER 10318:10318" in containerfile
     assert probe in containerfile
+    assert base is not None
+    assert server["build"]["args"] == {"BASE": f"${{BASE:-{base[1]}}}"}
     assert probe in " ".join(server["healthcheck"]["test"])
     assert server["ports"] == ["127.0.0.1:8318:8318"]
     assert (DEPLOY.parent / server["build"]["dockerfile"]).is_file()

@@ -102,6 +102,30 @@ def test_a_file_with_tables_of_another_making_is_refused(path: Path, mode: str, 
         SqliteFile(path, KIND, mode=mode).open()  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("mode", ["make", "write", "read", "look"])
+def test_a_trigger_by_the_name_of_a_table_is_refused(path: Path, mode: str):
+    """SQLite allows it where the table is made after it."""
+    SqliteFile(path, KIND, mode="make").open().close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        [about] = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'about'").fetchone()
+        connection.execute("DROP TABLE about")
+        connection.execute("CREATE TRIGGER about AFTER INSERT ON things BEGIN DELETE FROM things; END")
+        connection.execute(about)
+        connection.execute("INSERT INTO about VALUES ('schema', ?)", (KIND.schema,))
+
+    with pytest.raises(UsageError, match="'about' in it is not as adjudge makes it"):
+        SqliteFile(path, KIND, mode=mode).open()  # type: ignore[arg-type]
+
+
+def test_a_file_that_lacks_something_of_ours_is_refused(path: Path):
+    """It may be the trigger that keeps what was written from being changed."""
+    SqliteFile(path, KIND, mode="make").open().close()
+    kind = replace(KIND, tables=(*KIND.tables, "CREATE TABLE others (name TEXT) STRICT"))
+
+    with pytest.raises(UsageError, match="lacks 'CREATE TABLE others"):
+        SqliteFile(path, kind, mode="write").open()
+
+
 def test_a_file_that_somebody_had_analysed_is_read(path: Path):
     """What SQLite keeps for itself is no table of a stranger."""
     with closing(SqliteFile(path, KIND, mode="make")) as file:

@@ -27,12 +27,28 @@ def test_every_file_of_a_patch_is_listed():
         "*** Begin Patch\n*** Add File: a\n+x",
         "x\n*** Begin Patch\n*** Add File: a\n*** End Patch",
         "*** Begin Patch\n  *** Copy File: a\n*** Add File: b\n*** End Patch",
+        "*** Begin Patch\n*** Add File:  a\n+x\n*** End Patch",
+        "*** Begin Patch\n*** Update File: a\n*** Move to: \tb\n@@\n+x\n*** End Patch",
     ],
 )
 def test_a_patch_that_cannot_be_read_is_an_error(patch: str):
     """Its files are unknown, so nobody can say whether it may write them."""
     with pytest.raises(UsageError):
         list_patched_files(patch)
+
+
+@pytest.mark.parametrize("end", ["\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
+def test_a_file_whose_name_some_take_for_two_lines_is_an_error(end: str):
+    """Codex ends a line at a newline alone, so for it the name goes on."""
+    with pytest.raises(UsageError, match="names the file"):
+        list_patched_files(f"*** Begin Patch\n*** Add File: x{end}/../../guard/adjudge.toml\n+x\n*** End Patch")
+
+
+def test_lines_of_windows_and_names_in_any_language_are_read():
+    """What ends a line there is no part of a name."""
+    patch = "*** Begin Patch\n*** Add File: \u65e5\u672c a.py\n+x\u2028y\n*** End Patch"
+
+    assert list_patched_files(patch.replace("\n", "\r\n")) == list_patched_files(patch) == ("\u65e5\u672c a.py",)
 
 
 @pytest.mark.parametrize("command", ["ls", "git apply --check fix.patch", "echo 'a patch' > notes", "cat patch.md"])

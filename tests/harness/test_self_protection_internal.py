@@ -111,6 +111,32 @@ def test_lines_in_a_path_are_no_way_around(shop: Path):
     assert ask(shop, "Write", {"file_path": ".gitignore", "content": "node_modules\n/.envrc\n/.codex\n"})
 
 
+@pytest.mark.parametrize("path", [".claude/settings.json", "../guard/adjudge.toml", "hard.toml"])
+def test_a_path_that_is_short_without_its_dots_is_looked_at(shop: Path, path: str):
+    """A system opens none of that length; a program that takes the dots out first opens the short one."""
+    long = "a/../" * 900
+
+    assert not ask(shop, "Read", {"file_path": f"{shop}/{long}{path}"})
+    assert not ask(shop, "Read", {"file_path": long + path})
+    assert ask(shop, "Read", {"file_path": f"{long}a.py"})
+    assert ask(shop, "Write", {"file_path": "a.py", "content": "words / words\n" * 10_000})
+
+
+def test_letters_that_a_program_composes_are_no_way_around(shop: Path):
+    """The name that was written is not there, and the composed one is a link."""
+    (shop / "\u00e9").symlink_to(shop.parent / "guard")
+
+    assert not ask(shop, "Read", {"file_path": "e\u0301/adjudge.toml"})
+    assert not ask(shop, "Read", {"file_path": "\u00e9/adjudge.toml"})
+
+
+def test_paths_that_take_too_long_to_look_at_are_refused(shop: Path):
+    """Many of them, and few that are a thousand folders deep."""
+    assert ask(shop, "Read", {"paths": [f"src/lib/module/{number}/a.py" for number in range(4_000)]})
+    assert ask(shop, "Read", {"path": "a/" * 1_000})
+    assert not ask(shop, "Read", {"paths": [f"{'a/' * 2_000}{number}" for number in range(100)]})
+
+
 @pytest.mark.parametrize("path", UNWRITABLE)
 def test_what_the_harness_reads_may_be_read_and_not_written(shop: Path, path: str):
     """An agent needs to read its instructions."""

@@ -460,8 +460,10 @@ def test_images_reach_the_agent_only_from_tools_that_are_named():
     image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
     audio = {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}
     blob = {"type": "resource", "resource": {"uri": "file:///x", "blob": "AAAA"}}
+    twice = {**image, "resource": {"uri": "file:///x"}}
+    hidden = {**blob, "data": "AAAA"}
     result = mcp_types.CallToolResult.model_validate(
-        {"content": [image, audio, blob, {"type": "text", "text": "fine"}]}
+        {"content": [image, audio, blob, twice, hidden, {"type": "text", "text": "fine"}]}
     )
 
     async def work(shop: Shop) -> None:
@@ -470,10 +472,10 @@ def test_images_reach_the_agent_only_from_tools_that_are_named():
         async with open_client(serve_results(shop, result, media=["shell"])) as client:
             kept = await client.call_tool("shell", {})
 
-        assert [block.type for block in withheld.content] == ["text"] * 4
+        assert [block.type for block in withheld.content] == ["text"] * 6
         assert "fine" in read_text(withheld)
         assert "AAAA" not in withheld.model_dump_json()
-        assert [block.type for block in kept.content] == ["image", "audio", "resource", "text"]
+        assert [block.type for block in kept.content] == ["image", "audio", "resource", "image", "resource", "text"]
 
     use(work)
 

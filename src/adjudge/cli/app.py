@@ -19,13 +19,11 @@ import typer
 from adjudge import __version__
 from adjudge.cli.command_groups import make_command_line
 from adjudge.cli.commands.completion import COMPLETE, SHELLS
+from adjudge.cli.exit_status import CRASHED, DONE, INTERRUPTED, UNDECIDED, USAGE
 from adjudge.cli.output import complain, finish, note, print_line
 from adjudge.cli.spelling import begin_call, spell, spelling_log
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import find_nearest, show
-
-DONE, FAILED, USAGE, UNDECIDED, CRASHED, INTERRUPTED = 0, 1, 2, 3, 70, 130
-
 
 app = make_command_line("Ask judges whether something is good enough, and act on the answer safely.")
 

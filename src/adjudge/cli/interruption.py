@@ -10,9 +10,6 @@ from typing import TypeVar
 
 from adjudge.cli.output import note
 
-INTERRUPTED = 130
-"""The exit status."""
-
 GRACE = 5.0
 """Seconds that an interrupted command gives to what is under way."""
 

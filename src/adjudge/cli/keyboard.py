@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -29,8 +32,8 @@ def read_key() -> str:
     A key that was held down is read once. What was typed before this call is dropped. Ctrl-Z stops the program.
     """
     try:
-        typed = typer.getchar() + _drop_waiting()
-    except (EOFError, OSError, RuntimeError):  # the last where the terminal is gone
+        typed = _read_typed()
+    except (EOFError, OSError):
         return "eof"
     if len(set(typed)) == 1:
         typed = typed[0]
@@ -41,7 +44,46 @@ def read_key() -> str:
         return NAMES[typed]
     if typed.startswith("\x1b") and not typed.startswith(_PASTE):
         return ""
-    return "text" if len(typed) > 1 else typed or "eof"
+    return "text" if len(typed) > 1 else typed
+
+
+def _read_typed() -> str:
+    """Read what is typed next; empty where a signal came first.
+
+    Raises ``EOFError`` and ``OSError`` where nobody types any more, and ``KeyboardInterrupt`` for Ctrl-C.
+    """
+    if sys.platform == "win32":
+        return typer.getchar() + _drop_waiting()
+    import termios
+
+    try:
+        typed = _wait_for_keys(sys.stdin.fileno())
+    except termios.error as error:
+        if error.args[0] == errno.EINTR:
+            return ""
+        raise OSError(*error.args) from None
+    if typed == "\x03":  # a terminal that hands over each key does not act on Ctrl-C
+        raise KeyboardInterrupt
+    if typed in ("", "\x04"):
+        raise EOFError
+    return typed
+
+
+def _wait_for_keys(terminal: int) -> str:
+    """Have a terminal hand over each key, and wait for the next; what was typed before is dropped."""
+    import termios
+    import tty
+
+    before = termios.tcgetattr(terminal)
+    try:
+        tty.setraw(terminal)
+        # Each second Python looks for signals. ``typer.getchar`` waits without end, so a signal that comes between
+        # Python's look and its wait is acted on after the next key only. An alarm in place of this wait loses output.
+        while not select.select([terminal], [], [], 1)[0]:
+            pass
+        return os.read(terminal, 32).decode(sys.stdin.encoding, "replace")
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
 
 def forget_typed() -> None:
@@ -77,9 +119,7 @@ def _stop() -> None:
 def watching_terminal(redraw: Callable[[], None]) -> Iterator[None]:
     """Call ``redraw`` when the terminal got another size, or the program was stopped and goes on.
 
-    A signal that ends the program is an interrupt meanwhile, so that the terminal is left as it was. An alarm rings
-    each second, without which a signal that comes between Python's look for signals and the wait for a key would be
-    acted on after the next key only, however long nobody presses one.
+    A signal that ends the program is an interrupt meanwhile, so that the terminal is left as it was.
     """
     if sys.platform == "win32":
         yield
@@ -91,15 +131,10 @@ def watching_terminal(redraw: Callable[[], None]) -> Iterator[None]:
     def end(*_: object) -> None:
         raise KeyboardInterrupt
 
-    def look(*_: object) -> None:
-        """Do nothing: Python acts on the signals that wait before it goes on with what an alarm interrupted."""
-
-    handlers: dict[str, Any] = {"SIGWINCH": draw, "SIGCONT": draw, "SIGTERM": end, "SIGHUP": end, "SIGALRM": look}
+    handlers: dict[str, Any] = {"SIGWINCH": draw, "SIGCONT": draw, "SIGTERM": end, "SIGHUP": end}
     before = {name: signal.signal(getattr(signal, name), handler) for name, handler in handlers.items()}
-    alarm_before = signal.setitimer(signal.ITIMER_REAL, 1, 1)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, *alarm_before)
         for name, handler in before.items():
             signal.signal(getattr(signal, name), handler)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.options import MeasureOptions
 from adjudge.cli.output import complain, note, print_blocks
 from adjudge.cli.spelling import spell
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from adjudge.measurement.measurement import Measurement
     from adjudge.runs.folder import Run
     from adjudge.trust.intervals import IntervalMethod
-
-_DONE, _MISSED, _UNKNOWN = 0, 1, 3
 
 
 def read_labels(paths: Sequence[str | Path] | None, label_map: str | None = None) -> tuple[Label, ...] | None:
@@ -124,17 +123,17 @@ class MeasureRequest:
         from adjudge.measurement.decision import compare_rate, record_look
 
         if measurement is None:
-            return _DONE
+            return DONE
         decision = None if self.fail_under is None else compare_rate(measurement, self.fail_under, status=run.status)
         record_look(run, measurement, by=self.by, decision=decision)
         if decision is None:
-            return _DONE
+            return DONE
         asks = f"--fail-under-corrected asks for {100 * decision.bar:g} %"
         if decision.outcome == "passed":
             note(f"{asks}: {decision.reason}")
-            return _DONE
+            return DONE
         complain(f"{asks}, and {decision.reason}")
-        return _MISSED if decision.outcome == "failed" else _UNKNOWN
+        return FAILED if decision.outcome == "failed" else UNDECIDED
 
 
 def make_request(

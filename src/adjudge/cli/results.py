@@ -9,6 +9,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED, USAGE
 from adjudge.cli.input import InputItem
 from adjudge.cli.output import complain, draws, note, print_line, show_drawing, write_json
 from adjudge.dataset.case import Case
@@ -47,9 +48,9 @@ _REMEDIES = {
 def find_status(results: Sequence[JudgeResult | None]) -> int:
     """The exit status of several inputs: unreadable beats failed beats undecided beats passed."""
     if not results or any(result is None for result in results):
-        return 2
+        return USAGE
     outcomes = {result.outcome for result in results if result is not None}
-    return 1 if "failed" in outcomes else 3 if "undecided" in outcomes else 0
+    return FAILED if "failed" in outcomes else UNDECIDED if "undecided" in outcomes else DONE
 
 
 def write_results(done: Sequence[Done], *, single: bool) -> None:

@@ -1,5 +1,7 @@
 """A screen on which a person reads a long text beside what they are asked, as lines of a terminal.
 
+The screen of ``adjudge label`` is put together from these in ``commands/label.py``.
+
 Everything shown is somebody's text: no control character of it reaches the terminal. Texts are wrapped as far as they
 are looked at, so that one of 10 MB is there at once.
 """

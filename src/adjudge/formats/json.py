@@ -334,13 +334,19 @@ def describe_path(path: str) -> str:
     return flatten(path, 120) or "the output"
 
 
-def is_same(one: Any, other: Any) -> bool:
-    """Return whether two JSON values are the same."""
-    # True is no 1: Python would say that they are equal.
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(is_same(one[name], other[name]) for name in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(is_same(a, b) for a, b in zip(one, other, strict=True))
-    return bool(one == other)
+def is_same(first: Any, second: Any) -> bool:
+    """Return whether two values are the same as JSON: 1 is 1.0 and not true, and the order of members says nothing."""
+    pairs: list[tuple[Any, Any]] = [(first, second)]
+    while pairs:
+        left, right = pairs.pop()
+        if isinstance(left, dict) and isinstance(right, dict):
+            if left.keys() != right.keys():
+                return False
+            pairs += [(left[key], right[key]) for key in left]
+        elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
+            if len(left) != len(right):
+                return False
+            pairs += zip(left, right, strict=True)
+        elif isinstance(left, bool) is not isinstance(right, bool) or left != right:
+            return False
+    return True

@@ -119,7 +119,8 @@ class _Reading:
         self.draft = _find_draft(schema.get("$schema", DRAFT_2020))
         self.old = _ORDER.index(self.draft) <= _ORDER.index("7")
         self.resources: dict[str, dict[str, Any]] = {"": schema}
-        self.taken: dict[tuple[str, str], dict[str, Any]] = {}
+        self.anchors: dict[tuple[str, str], dict[str, Any]] = {}
+        """The parts that have a name, by their address and this name."""
         self.bases: dict[int, str] = {}
         self.waiting: list[Part] = [(schema, "")]
         self.pointers: list[tuple[str, str]] = []
@@ -155,7 +156,10 @@ class _Reading:
                 yield urldefrag(urljoin(base, target) if not target.startswith("#") else base + target)
 
     def list_targets(self, part: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """List the parts that the references of a part may lead to, once all is read; of JSON Schema itself, none."""
+        """List the parts that the references of a part may lead to, once all is read.
+
+        A reference to JSON Schema itself leads to none: the validator knows that schema.
+        """
         for where, fragment in self._list_references(part):
             if fragment.startswith("/"):
                 target, _ = self._resolve_pointer(where, fragment)
@@ -164,9 +168,9 @@ class _Reading:
                 yield from [self.resources[where]] if where in self.resources else ()
             elif "$dynamicRef" in part:
                 # Which of those with that name depends on the way to it; each of them can be meant.
-                yield from [anchored for (_, name), anchored in self.taken.items() if name == unquote(fragment)]
+                yield from [anchored for (_, name), anchored in self.anchors.items() if name == unquote(fragment)]
             else:
-                target = self.taken.get((_normalise_address(where), unquote(fragment)))
+                target = self.anchors.get((_normalise_address(where), unquote(fragment)))
                 yield from [target] if target is not None else ()
         if "$recursiveRef" in part:
             yield from {id(root): root for root in self.resources.values()}.values()
@@ -211,11 +215,11 @@ class _Reading:
         """Note a part under its address; raises ``DialectError`` if another part has it."""
         # As the validator compares addresses: for it http://a/b and HTTP://A:80/x/../b are one.
         name = (_normalise_address(where), unquote(fragment))
-        if name in self.taken:
+        if name in self.anchors:
             raise DialectError(
                 f"two parts of it have the name {_show_value(f'{where}#{fragment}')}, and one would be ignored"
             )
-        self.taken[name] = part
+        self.anchors[name] = part
 
     def _follow_pointer(self, where: str, pointer: str) -> None:
         """Read what a pointer leads to as a schema, although no keyword may hold it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from adjudge.errors import UsageError
 from adjudge.formats.text import quote
@@ -15,10 +16,12 @@ _MARKS = ("*** Begin Patch", "*** End Patch", "*** End of File")
 def list_patched_files(patch: str) -> tuple[str, ...]:
     """List the files that a patch adds, changes, deletes or moves, as it names them.
 
-    Raises ``UsageError`` for a text that is no patch, and for a line that begins like a header and is none of those
-    known: such a line could name a file.
+    Raises ``UsageError`` for a text that is no patch, for a line that begins like a header and is none of those known,
+    since it could name a file, and for a name with blanks around it or characters that may end a line.
     """
-    lines = patch.strip().splitlines()
+    # At newlines alone, as Codex does: ``splitlines`` ends a line at a dozen other characters, so a file's name would
+    # end for us where it goes on for Codex.
+    lines = [line.removesuffix("\r") for line in patch.strip().split("\n")]
     if len(lines) < 2 or lines[0].strip() != _MARKS[0] or lines[-1].strip() != _MARKS[1]:
         raise UsageError("the patch does not begin and end as one, so the files that it writes are unknown")
     paths: list[str] = []
@@ -29,9 +32,22 @@ def list_patched_files(patch: str) -> tuple[str, ...]:
             continue
         header = _HEADER.fullmatch(text)
         if header is not None:
-            paths.append((header[1] or header[2]).strip())
+            paths.append(_check_name(header[1] or header[2]))
         elif text not in _MARKS:
             raise UsageError(f"the patch has the line {quote(text, 60)}, which is no header that is known")
     if not paths:
         raise UsageError("the patch names no file, so the files that it writes are unknown")
     return tuple(paths)
+
+
+def _check_name(name: str) -> str:
+    """Return the name of a file as it is; raises ``UsageError`` for one that two programs may read differently."""
+    if name != name.strip() or any(unicodedata.category(character) in _ENDING_LINES for character in name):
+        raise UsageError(
+            f"the patch names the file {quote(name, 60)}, with blanks around it or control characters in it"
+        )
+    return name
+
+
+_ENDING_LINES = frozenset({"Cc", "Zl", "Zp"})
+"""The kinds of characters at which one program or another ends a line."""

@@ -1,5 +1,7 @@
 """Values as plain data that JSON can hold, whatever they are.
 
+Content is copied, with limits on its size and depth, in ``content.py`` (``copy_plain``).
+
 A judgement has been paid for when it is written down, and its metadata and value are other people's. So writing one
 never fails for what they hold: what JSON has no form for is written as its text.
 """

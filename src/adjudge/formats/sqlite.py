@@ -114,10 +114,13 @@ def open_sqlite(
     return connection
 
 
-def list_statements(connection: sqlite3.Connection) -> dict[str, str]:
-    """List by their names the statements that made what is in a file: tables, indexes, views and triggers."""
+def list_statements(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """List the statements that made what is in a file, tables, indexes, views and triggers, each with its name.
+
+    A name may be there twice: a trigger may be called like a table.
+    """
     rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-    return {str(name): str(statement) for name, statement in rows}
+    return [(str(name), str(statement)) for name, statement in rows]
 
 
 def enter_wal(connection: sqlite3.Connection, *, durable: bool = False) -> None:

@@ -278,17 +278,19 @@ class SqliteFile:
     def _check_schema(self, connection: sqlite3.Connection) -> None:
         """Raise ``UsageError`` for a file of another schema, or with a table, view or trigger that is not ours."""
         # First, and nothing else before it: a table or view of another making may be one that is never read to its end.
-        made = list_statements(connection)
+        made = [(name, _fold_blanks(statement)) for name, statement in list_statements(connection)]
+        there = {statement for _, statement in made}
         row = None
-        if _fold_blanks(_ABOUT) in map(_fold_blanks, made.values()):
+        if _fold_blanks(_ABOUT) in there:
             row = connection.execute("SELECT said FROM about WHERE name = 'schema'").fetchone()
         if row is None or row[0] != self.kind.schema:
             raise UsageError(self._fill_message(self.kind.other_schema))
-        known = {_fold_blanks(statement) for statement in (_ABOUT, *self.kind.tables, *_BOOKKEEPING)}
-        for name, statement in made.items():
-            if _fold_blanks(statement) not in known:
-                error = ValueError(f"{name[:60]!r} in it is not as adjudge makes it")
-                raise self.explain_unreadable(error)
+        ours = {_fold_blanks(statement) for statement in (_ABOUT, *self.kind.tables)}
+        foreign = [name for name, statement in made if statement not in ours and statement not in _BOOKKEEPING]
+        if foreign:
+            raise self.explain_unreadable(ValueError(f"{foreign[0][:60]!r} in it is not as adjudge makes it"))
+        if ours - there:  # among them triggers, which keep what was written from being changed
+            raise self.explain_unreadable(ValueError(f"it lacks {min(ours - there)[:60]!r}, which adjudge makes"))
 
 
 _BOOKKEEPING = (

@@ -69,6 +69,13 @@ file."""
 
 _MOST_WORDS = 5_000
 
+_LONGEST_PATH = 4_096
+"""Characters of a path that a system opens."""
+
+_MOST_STEPS = 10_000_000
+"""The most steps from folder to folder that looking at the paths of one call may take: to look at every folder of a
+path, each from the root, takes the square of their number."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectedFiles:
@@ -117,8 +124,12 @@ class SelfProtection:
         reads = is_own and call.tool in READING
         secret = _Places(self._protected.secret, _CONFIGURING)
         unwritable = _Places(self._protected.unwritable, _READ_BY_HARNESS)
+        steps_left = _MOST_STEPS
         for text in _list_paths(call, arguments):
             for path in _resolve(text, call.cwd, self._protected.home):
+                steps_left -= len(path.parts) ** 2
+                if steps_left < 0:
+                    raise UsageError("the call names too many folders below each other to look at each of them")
                 is_secret = secret.holds(path) or _ENVIRONMENTS.fullmatch(str(path)) is not None
                 # A shell's words are looked at for what no command needs: a build that names CLAUDE.md goes on.
                 if is_secret or (not reads and not (is_own and call.tool == SHELL) and unwritable.holds(path)):
@@ -132,10 +143,12 @@ class _Places:
     def __init__(self, paths: Iterable[Path], names: Iterable[tuple[str, ...]]) -> None:
         self._names = tuple(names)
         self._folded: set[tuple[str, ...]] = set()
+        self._lengths: set[int] = set()
         self._nodes: set[tuple[int, int]] = set()
         for path in paths:
             for known in (path, Path(os.path.realpath(path))):
                 self._folded.add(_fold(known))
+                self._lengths.add(len(known.parts))
             node = _find_node(path)
             if node is not None:
                 self._nodes.add(node)
@@ -143,7 +156,7 @@ class _Places:
     def holds(self, path: Path) -> bool:
         """Return whether a path is one of the places, or is below one."""
         parts = _fold(path)
-        if any(parts[:end] in self._folded for end in range(1, len(parts) + 1)):
+        if any(parts[:end] in self._folded for end in self._lengths):
             return True
         if any(parts[at : at + len(name)] == name for name in self._names for at in range(len(parts))):
             return True
@@ -166,13 +179,19 @@ def _find_node(path: Path) -> tuple[int, int] | None:
 
 def _resolve(text: str, cwd: str | None, home: Path | None) -> Iterator[Path]:
     """Yield the paths that a text may mean: as it is written, without blanks around it, and where links lead."""
-    if not text or len(text) > 4_096 or "\0" in text:
+    if not text or "\0" in text:
         return
-    for named in dict.fromkeys((text, text.strip(_TRIMMED).removeprefix("file://").strip(_TRIMMED))):
+    trimmed = text.strip(_TRIMMED).removeprefix("file://").strip(_TRIMMED)
+    # Some programs compose letters before they open a file, and the name may lead elsewhere then.
+    for named in dict.fromkeys((text, trimmed, unicodedata.normalize("NFC", trimmed))):
         with suppress(OSError, ValueError, RuntimeError):
             is_home = home is not None and (named == "~" or named.startswith("~/"))
-            path = Path(cwd or "/") / (f"{home}{named[1:]}" if is_home else Path(named).expanduser())
-            for resolved in (os.path.normpath(path), os.path.realpath(path)):
+            path = os.path.join(cwd or "/", f"{home}{named[1:]}" if is_home else os.path.expanduser(named))  # noqa: PTH111, PTH118
+            short = os.path.normpath(path)
+            # A system opens no longer path as it is written; a program that takes ".." out first opens what is left.
+            if len(short) > _LONGEST_PATH:
+                continue
+            for resolved in (short, os.path.realpath(path if len(path) <= _LONGEST_PATH else short)):
                 # Lines of a text are no path, unless all their ends go with "..", or a link stands for them.
                 if "\n" not in named or resolved.count("\n") <= (cwd or "").count("\n"):
                     yield Path(resolved)

@@ -217,7 +217,9 @@ def find_reason(results: Sequence[JudgeResult]) -> Reason | None:
 
 
 def may_open(results: Sequence[JudgeResult]) -> bool:
-    """Return whether a policy may let undecided content pass: no seat failed or was tampered with, at any depth.
+    """Return whether a policy may let undecided content pass: no seat failed, contradicted itself or was tampered with.
+
+    Seats of chains count, at any depth.
 
     This and ``has_stopped_seat`` decide for ``fail_open``; whom a chain with it hears is in the note in ``chain.py``.
     """

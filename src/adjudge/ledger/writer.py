@@ -1,5 +1,7 @@
 """The thread that writes a ledger: what waits is written together, in one durable commit.
 
+The statements are in ``store.py``, for both databases.
+
 Appends of one caller are as fast as the disk; those of many share its commits, so they cost little more than one.
 """
 

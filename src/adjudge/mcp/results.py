@@ -109,28 +109,34 @@ def _split_media(dumped: dict[str, Any], *, keeps: bool) -> tuple[dict[str, Any]
         return dumped, dumped
     shown, sent = [], []
     for block in blocks:
-        data = _find_data(block)
-        described = block if data is None else _describe_data(block, data)
-        is_left_out = data is not None and not keeps
+        has_data = bool(_list_data(block))
+        described = _describe_data(block) if has_data else block
+        is_left_out = has_data and not keeps
         withheld = {"type": "text", "text": f"A part of type {block['type']} was withheld."} if is_left_out else None
         shown.append(withheld or described)
         sent.append(withheld or block)
     return {**dumped, "content": shown}, {**dumped, "content": sent}
 
 
-def _find_data(block: Any) -> str | None:
-    """Return the base64 text of a block of a result, if it is not text."""
+def _list_data(block: Any) -> list[str]:
+    """List the base64 texts of a block of a result: of a picture, a sound or a resource, wherever they stand."""
     if not isinstance(block, dict):
-        return None
+        return []
     resource = block.get("resource")
-    data = resource.get("blob") if isinstance(resource, dict) else block.get("data")
-    return data if isinstance(data, str) else None
+    data = (block.get("data"), resource.get("blob") if isinstance(resource, dict) else None)
+    return [text for text in data if isinstance(text, str)]
 
 
-def _describe_data(block: Mapping[str, Any], data: str) -> dict[str, Any]:
-    """Describe a block by all that it has but its data."""
-    described: dict[str, Any] = {name: value for name, value in block.items() if name not in {"data", "resource"}}
+def _describe_data(block: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a block by all that it has, with a digest in place of each base64 text."""
+    described = dict(block)
+    if isinstance(block.get("data"), str):
+        described["data"] = _describe_base64(block["data"])
     resource = block.get("resource")
-    if isinstance(resource, dict):
-        described["resource"] = {name: value for name, value in resource.items() if name != "blob"}
-    return {**described, "sha256": sha256(data.encode()).hexdigest(), "characters": len(data)}
+    if isinstance(resource, dict) and isinstance(resource.get("blob"), str):
+        described["resource"] = {**resource, "blob": _describe_base64(resource["blob"])}
+    return described
+
+
+def _describe_base64(text: str) -> dict[str, Any]:
+    return {"sha256": sha256(text.encode()).hexdigest(), "characters": len(text)}

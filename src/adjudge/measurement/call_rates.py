@@ -20,9 +20,9 @@ from adjudge.errors import UsageError
 from adjudge.formats.record import Layout, write_record
 from adjudge.judges.pair import PairResult
 from adjudge.labels.plan import LabelPlan, find_case_stratum, find_designs, read_plan
-from adjudge.measurement.draw import Planned
 from adjudge.measurement.judge_difference import choose_level, find_plan_of_labels
 from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_stated_truth
+from adjudge.measurement.label_origin import Planned
 from adjudge.measurement.limit import LabelDraw, LimitKind
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import Measurement

@@ -17,8 +17,8 @@ from adjudge.errors import UsageError
 from adjudge.judges.pair import PairResult
 from adjudge.measurement.compute import MeasurementOptions, compute_measurement
 from adjudge.measurement.disagreement import ShownTexts
-from adjudge.measurement.draw import Origin, Planned
 from adjudge.measurement.judged_case import CaseTruth, CaseVerdict, find_verdict, read_stated_truth
+from adjudge.measurement.label_origin import Origin, Planned
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import PeopleLabels
 from adjudge.measurement.properties import TextProperties, read_properties

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from adjudge.errors import UsageError
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
 from adjudge.measurement.disagreement import MOST
-from adjudge.measurement.draw import Origin, Planned
+from adjudge.measurement.label_origin import Origin, Planned
 from adjudge.measurement.measurement import Measurement, MeasurementKind
 from adjudge.measurement.rate import Sampling, compute_rate, count_other_draws, find_sampling, find_strata
 from adjudge.measurement.tally import HEAPS, PREFERENCES, VERDICTS, MeasurementTally
@@ -122,6 +122,7 @@ def compute_measurement(
     work = _Computation(tally, options, kind, tally.list_places(_HEAPS_OF[kind]), origin, lost)
     rate, sampling = _compute_rate(work)
     _add_strata(work, sampling)
+    # The rate is one of the whole tally. What follows narrows ``work.places``, of which all other figures are.
     _keep_drawn(work)
     if options.drawn_only:
         sampled = find_sampling(tally, origin, labels_are_random=options.labels_are_random, lost=lost)

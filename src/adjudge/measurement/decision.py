@@ -131,9 +131,10 @@ def _describe_next(limit: RateLimit, bar: float) -> str:
 
 
 def record_look(run: Run, measurement: Measurement, *, by: str, decision: RateDecision | None = None) -> None:
-    """Add a look at the labels of a run to the record in its folder; nothing where there is no sample to look at.
+    """Record in the run's folder that somebody looks at what its labels come to; nothing where there is no sample.
 
-    Raises ``AdjudgeError`` where a look that needs its record cannot be recorded.
+    The limits for ``one look`` hold for the first look alone, so such a look is recorded before its figures are shown.
+    Raises ``AdjudgeError`` where that fails.
     """
     write_look_record(
         run,

@@ -18,8 +18,8 @@ from adjudge.dataset.label import Label
 from adjudge.errors import UsageError
 from adjudge.formats.record import Layout, write_record
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
-from adjudge.measurement.draw import Origin, Planned, find_planned
 from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_stated_truth
+from adjudge.measurement.label_origin import Origin, Planned, find_planned
 from adjudge.measurement.limit import LabelDraw, LimitKind, find_wider_level
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import Measurement

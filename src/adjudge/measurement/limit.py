@@ -23,7 +23,7 @@ from adjudge.formats.record import Layout, write_record
 from adjudge.labels.looks import Look, count_earlier_draws, find_draw, find_first_plan, has_look, have_changed
 from adjudge.labels.plan import LabelPlan, PlanStatus, find_plan_status
 from adjudge.labels.store import RANDOM_ORDER
-from adjudge.measurement.draw import Origin
+from adjudge.measurement.label_origin import Origin
 from adjudge.measurement.rate import Sampling, compute_rate, find_sampling, find_strata, list_draws
 from adjudge.measurement.tally import NO_TIME, MeasurementTally
 from adjudge.trust.corrected_rate import CorrectedRate, Refusal

@@ -16,8 +16,8 @@ from adjudge.dataset.label import Label, LabelDesign
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
 from adjudge.labels.truth import find_truths
-from adjudge.measurement.draw import Planned
 from adjudge.measurement.judged_case import CaseTruth, read_truth
+from adjudge.measurement.label_origin import Planned
 from adjudge.measurement.tally import NO_TIME
 
 MOST_CRITERIA = 50
@@ -53,12 +53,12 @@ class PeopleLabels:
         self._cases: dict[str, int] = {}
         self._last = array("i")
         """The latest label of each case."""
-        self._before, self._kind, self._at = array("i"), array("i"), array("q")
+        self._before, self._patterns, self._at = array("i"), array("i"), array("q")
         self._subject = bytearray()
         """The digest of the content that was read, 32 bytes for each label; zeros where it is unknown."""
-        self._kinds: dict[tuple[object, ...], int] = {}
+        self._pattern_numbers: dict[tuple[object, ...], int] = {}
         self._examples: list[Label] = []
-        """One label of each kind: they differ in their case and time alone."""
+        """One label of each pattern: labels of one pattern differ in their case and time alone."""
         self._known: dict[tuple[str | None, tuple[int, ...], bool, LabelDesign | None], CaseTruth | None] = {}
         for label in labels:
             if not isinstance(label, Label):
@@ -93,34 +93,37 @@ class PeopleLabels:
         """List the draws of the labels of a case that are of another content, and return whether all labels are."""
         places = list(self._list_places(number))
         wrong = [place for place in places if self._is_other(place, subject)]
-        return [self._examples[self._kind[place]].design for place in wrong], len(wrong) == len(places)
+        return [self._examples[self._patterns[place]].design for place in wrong], len(wrong) == len(places)
 
     def find(self, case: str, criterion: str | None, subject: str | None) -> CaseTruth | None:
-        """Find the truth of a content by people's labels, on a criterion or the whole; ``None`` without labels."""
+        """Find the truth of a content by people's labels, on a criterion or the whole; ``None`` without labels.
+
+        The truth of one pattern of labels is computed once (``_known``): of a million cases most have one of a few.
+        """
         number = self._cases.get(case)
         if number is None:
             return None
         places = [place for place in self._list_places(number) if not self._is_other(place, subject)]
-        kinds = tuple([self._kind[place] for place in places])
+        patterns = tuple([self._patterns[place] for place in places])
         plan_design = None if self._planned is None else self._planned.designs.get(case)
-        key = (criterion, kinds, subject is None, plan_design)
+        key = (criterion, patterns, subject is None, plan_design)
         if key in self._known:
             return self._known[key]
         labels = [
             replace(
-                self._examples[kind],
+                self._examples[pattern],
                 case=case,
                 at=_read_time(self._at[place]),
-                subject=None if subject is None else self._examples[kind].subject,
+                subject=None if subject is None else self._examples[pattern].subject,
             )
-            for kind, place in zip(kinds, places, strict=True)
+            for pattern, place in zip(patterns, places, strict=True)
         ]
         truth = find_truths(labels, criterion=criterion).get(case)
         case_truth = None if truth is None else read_truth(truth)
         if case_truth is not None and plan_design is not None and case_truth.bound:
             case_truth = msgspec.structs.replace(case_truth, designs=(plan_design, *case_truth.designs))
         # Where somebody labelled a case twice, it depends on the times which of the labels counts.
-        once = len(
+        distinct = len(
             {
                 (
                     label_example.kind,
@@ -130,13 +133,13 @@ class PeopleLabels:
                 for label_example in labels
             }
         )
-        if once == len(labels) and len(self._known) < _MOST_KNOWN:
+        if distinct == len(labels) and len(self._known) < _MOST_KNOWN:
             self._known[key] = case_truth
         return case_truth
 
     def list_draws(self, number: int) -> set[LabelDesign]:
         """List the designs by which a case was drawn, as its labels have them."""
-        designs = [self._examples[self._kind[place]].design for place in self._list_places(number)]
+        designs = [self._examples[self._patterns[place]].design for place in self._list_places(number)]
         return {design for design in designs if design is not None}
 
     def find_moment(self, case: str) -> int:
@@ -146,7 +149,7 @@ class PeopleLabels:
 
     def _is_other(self, place: int, subject: str | None) -> bool:
         """Return whether a label says that another content was read."""
-        if subject is None or self._examples[self._kind[place]].subject is None:
+        if subject is None or self._examples[self._patterns[place]].subject is None:
             return False
         return self._subject[place * _DIGEST : (place + 1) * _DIGEST] != bytes.fromhex(subject)
 
@@ -159,13 +162,13 @@ class PeopleLabels:
         value, design = label.value, self._find_design(label)
         says = (label.subject is not None, label.blind)
         key = (label.kind, label.rater, label.criterion, type(value), value, label.comment, design, says)
-        kind = self._kinds.get(key)
-        if kind is None:
-            kind = self._kinds[key] = len(self._examples)
+        pattern = self._pattern_numbers.get(key)
+        if pattern is None:
+            pattern = self._pattern_numbers[key] = len(self._examples)
             self._examples.append(label if design is label.design else replace(label, design=design))
         self._before.append(self._last[number])
-        self._last[number] = len(self._kind)
-        self._kind.append(kind)
+        self._last[number] = len(self._patterns)
+        self._patterns.append(pattern)
         self._at.append(NO_TIME if label.at is None else (label.at - _EPOCH) // _MOMENT)
         self._subject += bytes(_DIGEST) if label.subject is None else bytes.fromhex(label.subject)
 
@@ -187,7 +190,7 @@ class PeopleLabels:
         compared_cases = [
             case
             for case, number in self._cases.items()
-            if any(self._is_compared[self._kind[place]] for place in self._list_places(number))
+            if any(self._is_compared[self._patterns[place]] for place in self._list_places(number))
         ]
         self._last = array("i", [self._last[self._cases[case]] for case in compared_cases])
         self._cases = {case: number for number, case in enumerate(compared_cases)}

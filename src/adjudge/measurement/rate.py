@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from adjudge.dataset.label import LabelDesign
 from adjudge.labels.truth import LabelledVerdict, TruthHeap
-from adjudge.measurement.draw import Origin, Planned, find_planned
+from adjudge.measurement.label_origin import Origin, Planned, find_planned
 from adjudge.measurement.tally import HEAPS, MeasurementTally
 from adjudge.trust.corrected_rate import CorrectedRate, Refusal, make_corrected_rate, make_internal_rate
 from adjudge.trust.double_sampling import Target

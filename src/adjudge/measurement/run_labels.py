@@ -19,7 +19,7 @@ from adjudge.formats.text import show
 from adjudge.labels.plan import find_designs, find_plan_problem, read_plan
 from adjudge.labels.queue import open_label_queue
 from adjudge.labels.source import STORE_FILE
-from adjudge.measurement.draw import Planned
+from adjudge.measurement.label_origin import Planned
 from adjudge.runs.folder import Run
 
 

@@ -19,7 +19,7 @@ from adjudge.labels.store import RANDOM_ORDER
 from adjudge.labels.truth import TruthHeap
 from adjudge.measurement.comparison import Comparison, JudgedCase, list_judged_cases
 from adjudge.measurement.compute import MeasurementOptions
-from adjudge.measurement.draw import Origin
+from adjudge.measurement.label_origin import Origin
 from adjudge.measurement.limit import LabelDraw
 from adjudge.measurement.people import PeopleLabels, describe_uncounted
 from adjudge.measurement.rate import find_sampling

@@ -56,8 +56,8 @@ def _describe_refusal(calibration: Calibration) -> str:
     )
     more = format_count(calibration.needed - calibration.labels, "more label")
     return (
-        f"{refusal}; about {more} would ({calibration.needed:,} in all{beyond}), if the judge errs as often as it was "
-        "seen to."
+        f"{refusal}; about {more} would ({calibration.needed:,} in all{beyond}), by the stricter limits of a further "
+        "look, if the judge errs as often as it was seen to."
     )
 
 
@@ -102,7 +102,8 @@ def _describe_needed(needed: int | None, labels: int) -> str:
     if needed is None:
         return "."
     return (
-        f"; about {format_count(needed - labels, 'more label')} would, if the judges err as often as they were seen to."
+        f"; about {format_count(needed - labels, 'more label')} would, by the stricter limits of a further look, if "
+        "the judges err as often as they were seen to."
     )
 
 

@@ -87,7 +87,10 @@ def list_preference_facts(difference: PreferenceDifference) -> Iterator[tuple[st
 
 
 def describe_judges(difference: JudgeDifference, one: str, other: str, *, margin: float | None = None) -> str:
-    """Describe which of two judges decides as people do more often: one sentence, with ``margin`` as for systems."""
+    """Describe which of two judges decides as people do more often: one sentence.
+
+    ``margin`` is how much less often ``other`` may, as a share, to be called not worse.
+    """
     share = difference.agreement
     if share.low is None or share.high is None:
         counts = f"{one} agrees with people on {share.before:,} and {other} on {share.after:,} of {share.of:,} cases"
@@ -123,7 +126,7 @@ def _describe_more_cases(difference: JudgeDifference) -> str:
 def describe_verdicts(share: ShareDifference, one: str, other: str, *, margin: float | None = None) -> str:
     """Describe which of two runs one judge passes more often: one sentence, which says that it is the judge's alone.
 
-    ``margin`` is as for systems.
+    ``margin`` is how much less often it may pass ``other``, as a share, for that to be called not worse.
     """
     low, high = share.low or 0.0, share.high or 0.0
     enough = _describe_margin(low, margin)

@@ -1,5 +1,7 @@
 """The checks that ship: each ``make_*`` takes a rule's parameters and returns the function that looks at content.
 
+A new kind of rule is a ``make_*`` here and an entry of ``_KINDS`` in ``shipped.py``.
+
 Parameters are checked when a check is made and never when it runs. A check answers with a ``RuleResult`` whose
 message quotes at most 120 characters of the content; ``Rule.check`` puts the rule's name and severity on it.
 """

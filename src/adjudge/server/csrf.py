@@ -1,4 +1,7 @@
-"""Requests that another site had a browser send: refused by where they come from, and by a token they cannot know."""
+"""Requests that nobody asked for: another site had a browser send them, or a browser sent them by itself.
+
+The first are refused by where they come from, and by a token that another site cannot know.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,19 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 FIELD, HEADER = "csrf_token", "x-csrf-token"
 """The field of a form, and the header of a script of ours, that hold the token of the session."""
+
+
+IS_HEAD = "adjudge_head"
+"""The key in the scope of a request that asked for the head alone, and is answered as if it had asked for all."""
+
+
+def is_asked_for(request: Request) -> bool:
+    """Return whether somebody asked for a page, so that it counts as shown.
+
+    A browser fetches some pages before anybody asks for them, and a mail's preview asks for the head alone.
+    """
+    is_early = "prefetch" in request.headers.get("sec-purpose", request.headers.get("purpose", ""))
+    return request.method == "GET" and IS_HEAD not in request.scope and not is_early
 
 
 def check_origin(request: Request, settings: ServerSettings) -> None:

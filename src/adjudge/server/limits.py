@@ -1,7 +1,8 @@
 """Limits of what a server does at once: contents that are judged, those that wait, and attempts to sign in.
 
-The numbers for contents are in ``config/server.py``. How long a request may take is decided in ``protection.py`` and,
-for its head, in ``http_protocol.py``.
+The numbers for contents are in ``config/server.py``. How large one request may be, and how many rules and criteria it
+may have, is decided in ``api/endpoint.py`` (``check_counts``). How long a request may take is decided in
+``protection.py`` and, for its head, in ``http_protocol.py``.
 """
 
 from __future__ import annotations

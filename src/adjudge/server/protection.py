@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.config.server import ServerSettings
-from adjudge.server.csrf import check_origin
+from adjudge.server.csrf import IS_HEAD, check_origin
 from adjudge.server.metrics import Metrics
 from adjudge.server.pages.errors import render_refusal
 from adjudge.server.pages.static_files import is_static
@@ -40,9 +40,6 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-
-IS_HEAD = "adjudge_head"
-"""The key in the scope of a request that asked for the head alone, and is answered as if it had asked for all."""
 
 _OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 """Asked by machines that know an address and no name; they say nothing that a name protects."""

@@ -31,7 +31,7 @@ from adjudge.config.server import ServerSettings
 from adjudge.errors import UsageError
 from adjudge.formats.private_file import write_private
 from adjudge.server.caller import preset_caller
-from adjudge.server.csrf import is_own_origin
+from adjudge.server.csrf import is_asked_for, is_own_origin
 from adjudge.server.listening import listen, make_uvicorn_config
 from adjudge.server.metrics import Metrics
 from adjudge.server.pages.call_rates import router as call_rates_router
@@ -44,7 +44,7 @@ from adjudge.server.pages.runs import router as runs_router
 from adjudge.server.pages.static_files import find_static, is_static
 from adjudge.server.pages.static_files import router as static_router
 from adjudge.server.problem import Problem, add_handlers
-from adjudge.server.protection import IS_HEAD, RequestProtection
+from adjudge.server.protection import RequestProtection
 from adjudge.server.run_folders import is_run
 from adjudge.server.run_library import RunLibrary
 
@@ -133,13 +133,10 @@ class ViewSession:
         return _lead("/runs") if path == "/" else None
 
     async def _open(self, request: Request, secret: str, *, has_cookie: bool) -> Response:
-        """Exchange the secret in an address for the cookie; a prefetch, or anything but a GET, does not use it up."""
-        # What a browser fetches before anybody asked for it, or a mail's preview looks at, must not use the secret up.
-        is_early = "prefetch" in request.headers.get("sec-purpose", request.headers.get("purpose", ""))
-        is_reading = request.method == "GET" and IS_HEAD not in request.scope
+        """Exchange the secret in an address for the cookie; only somebody who asks for the page uses it up."""
         if has_cookie:
             return _lead("/runs")
-        if is_early or not is_reading or not self._holder.exchange(secret):
+        if not is_asked_for(request) or not self._holder.exchange(secret):
             return await render_refusal(request, Problem(403, _USED, code="not_opened"))
         response = _lead("/runs")
         response.set_cookie(

@@ -15,10 +15,12 @@ from typing import Any
 
 from adjudge.agents.conversation import Conversation, read_conversation, read_excerpt
 from adjudge.formats.json import read_json
+from adjudge.templates.call_values import PlacedFinding
 from adjudge.templates.call_view import make_call_view
-from adjudge.templates.evidence import cut_passages
+from adjudge.templates.evidence import cut_passages, mark_window
 from adjudge.templates.opened import MOST_DRAWN, Opened, TextWindow, is_long
 from adjudge.templates.transcript_values import (
+    ContentView,
     JudgedText,
     NamedPart,
     PlainView,
@@ -39,6 +41,28 @@ def open_conversation(text: str) -> Conversation | None:
     """Open a text that is the JSON of messages or of a run; ``None`` for every other text."""
     value = _read_value(text)
     return None if value is None else read_conversation(value)
+
+
+def make_content_view(
+    content: str, quotations: Sequence[str], findings: Sequence[PlacedFinding], opened: Opened
+) -> ContentView:
+    """Make the view of what was judged, with the quotations of its judges marked and findings at their places.
+
+    Of a long text no more is drawn than a window.
+    """
+    call = None if is_long(content) else make_call_view(content, quotations, findings=findings)
+    if call is not None:
+        return ContentView(call=call, length=len(content))
+    conversation = open_conversation(content)
+    window = opened.find_window("content", content, begins=conversation is None)
+    if conversation is not None and window is None:
+        most = MOST_DRAWN if is_long(content) else None
+        transcript = make_transcript_view(
+            conversation, opened=opened, quotations=quotations, findings=findings, most_drawn=most
+        )
+        return ContentView(transcript=transcript, length=len(content))
+    begin, end = (0, len(content)) if window is None else (window.begin, window.end)
+    return ContentView(text=mark_window(content, quotations, begin, end), window=window, length=len(content))
 
 
 def make_judged_text(

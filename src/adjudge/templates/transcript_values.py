@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from adjudge.templates.call_values import CallView, Finding
-from adjudge.templates.evidence import Passage
+from adjudge.templates.evidence import MarkedText, Passage
 from adjudge.templates.opened import TextWindow
 
 
@@ -168,3 +168,21 @@ class JudgedText:
     unshown_parts: tuple[str, ...]
     window: TextWindow | None = None
     """The part of a long text that is shown; ``None`` where it is shown as what it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentView:
+    """A content that was judged, as it is shown: the rows of a call, a transcript or a text; one of them is there."""
+
+    call: CallView | None = None
+    transcript: TranscriptView | None = None
+    text: MarkedText | None = None
+    window: TextWindow | None = None
+    """The part of a long text that is shown; ``None`` where ``text`` is all of it."""
+    length: int
+    """Characters of the whole content."""
+
+    @property
+    def marked(self) -> CallView | TranscriptView | MarkedText | None:
+        """The one that is there, which says where each quotation stands in it."""
+        return self.call or self.transcript or self.text

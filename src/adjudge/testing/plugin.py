@@ -1,5 +1,7 @@
 """The pytest plugin: fixtures ``judge`` and ``run_agent``, ``@pytest.mark.judged``, recordings, and a summary.
 
+What a test asks with is in ``fixture.py``, and what fails a marked test, in ``marker.py``.
+
 pytest loads it with every suite where adjudge is installed, so it imports next to nothing until a test asks.
 """
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from adjudge.errors import UsageError
-from adjudge.formats.json import find_non_json, is_json
+from adjudge.formats.json import find_non_json, is_json, is_same
 from adjudge.guards.event import GuardEvent, GuardKind, make_guard_question
 from adjudge.hooks import notify
 from adjudge.judges.chain import JudgeChain
@@ -85,30 +85,12 @@ def _find_test_fault(test: ToolTest, schema: Any) -> str | None:
     """Return what is wrong with a recorded test, in words that follow its number; ``None`` where nothing is."""
     if not test.success or test.error is not None:
         return "failed" + (f": {test.error}" if test.error else "")
-    if test.expected is not MISSING and not is_same_json(test.output, test.expected):
+    if test.expected is not MISSING and not is_same(test.output, test.expected):
         return "gave another output than `expected`"
     if schema is not None:
         verdict = validate_reuse("", test.output, schema)
         return None if verdict.valid else f"does not fit the output schema: {verdict.schema_errors[0]}"
     return None
-
-
-def is_same_json(first: Any, second: Any) -> bool:
-    """Compare two values as JSON: 1 is 1.0 and not true, and the order of members says nothing."""
-    pairs: list[tuple[Any, Any]] = [(first, second)]
-    while pairs:
-        left, right = pairs.pop()
-        if isinstance(left, dict) and isinstance(right, dict):
-            if left.keys() != right.keys():
-                return False
-            pairs += [(left[key], right[key]) for key in left]
-        elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
-            if len(left) != len(right):
-                return False
-            pairs += zip(left, right, strict=True)
-        elif isinstance(left, bool) is not isinstance(right, bool) or left != right:
-            return False
-    return True
 
 
 _REVIEWERS = ("safety", "correctness")

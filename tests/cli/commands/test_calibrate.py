@@ -197,7 +197,7 @@ def test_few_labels_on_which_both_judges_are_right_cannot_tell(line: Line):
     assert (
         "these 30 labels cannot show a confidence at which a cascade loses at most 5 % of all cases" in calibrated.out
     )
-    assert re.search(r"about \d+ more labels would, if the judges err as often as they were seen to", calibrated.out)
+    assert re.search(r"about \d+ more labels would, by the stricter limits of a further look, if ", calibrated.out)
     assert "is better" not in calibrated.out
 
 

@@ -39,6 +39,8 @@ NAMED: dict[str, tuple[dict[str, Any], set[str]]] = {
     "redirected": ({"command": "sh<deploy.py"}, {"deploy.py"}),
     "a list of words": ({"argv": ["python", "deploy.py"]}, {"deploy.py"}),
     "below other members": ({"options": [{"input": "deploy.py"}]}, {"deploy.py"}),
+    "short without its dots": ({"path": "x/../" * 900 + "deploy.py"}, {"deploy.py"}),
+    "with a line that goes with its dots": ({"path": "x\n/../deploy.py"}, {"deploy.py"}),
     "outside": ({"path": "../outside.txt"}, set()),
     "a folder": ({"path": "src"}, set()),
     "no file": ({"path": "nothing.py"}, set()),

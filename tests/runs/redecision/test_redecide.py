@@ -246,8 +246,10 @@ class Slow(Told):
 
 def test_what_timed_out_or_broke_stays_so(tmp_path: Path):
     """No rubric brings back an answer that never came; it is silence, and the policy says what silence means."""
-    panel = [Slow("x", {"0": None}), Told("y", {"0": RuntimeError("gone")}), Told("z", {"0": score(a=0.5, b=0.5)})]
-    folder = make_run(tmp_path, *panel, strategy="fallback", timeout=0.01)
+    late = Judge(Slow("x", {"0": None}), timeout=0.01)
+    panel = [late, Told("y", {"0": RuntimeError("gone")}), Told("z", {"0": score(a=0.5, b=0.5)})]
+    folder = tmp_path / "run"
+    do(make_cases(1), JudgeChain(panel, strategy="fallback", timeout=None), out=folder)
 
     redecision, result = see(folder, threshold=0.4)
     assert [seat.undecided_because for seat in result.results] == ["timeout", "error", None]

@@ -156,6 +156,18 @@ def test_a_text_that_was_fetched_as_a_file_counts_as_shown(server: RunningServer
     assert list_seen(ana.get(f"/approvals/{ident}").text)
 
 
+def test_a_text_that_nobody_asked_for_does_not_count_as_shown(server: RunningServer, ana: Any):
+    """A browser fetches some addresses by itself, and a preview asks for the head of one."""
+    ident = make_request(server, texts={"context": LONG})
+    address = f"/approvals/{ident}/content?part=context"
+    ana.head(address)
+    ana.get(address, headers={"sec-purpose": "prefetch;prerender"})
+    page = ana.get(f"/approvals/{ident}").text
+
+    assert "not shown yet" in read_words(page).lower()
+    assert list_seen(page) == []
+
+
 @pytest.mark.parametrize("who", ["somebody else", "another request", "another session", "a changed list", "nonsense"])
 def test_what_was_shown_is_known_of_this_session_and_this_request_alone(server: RunningServer, who: str):
     """A cookie of anything else, and one that somebody wrote, shows nothing."""

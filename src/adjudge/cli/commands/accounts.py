@@ -19,6 +19,7 @@ from adjudge.cli.commands.keys import (
 )
 from adjudge.cli.commands.ledger import Place
 from adjudge.cli.commands.serve import check_installed
+from adjudge.cli.exit_status import DONE
 from adjudge.cli.output import add_row, make_table, note, show_drawing, write_json
 from adjudge.config.file import read_config
 from adjudge.errors import UsageError
@@ -61,7 +62,7 @@ def add(
         configuration, ledger, lambda opened: add_account(opened, name=name, password=password, permissions=permissions)
     )
     note(f"account {flatten(name, 80)} is added")
-    return 0
+    return DONE
 
 
 def change_password(name: _Name, config: option.ConfigFile = None, ledger: Place = None) -> int:
@@ -75,7 +76,7 @@ def change_password(name: _Name, config: option.ConfigFile = None, ledger: Place
     configuration, password = read_config(config), read_password()
     use_database(configuration, ledger, lambda opened: set_password(opened, name, password))
     note(f"account {flatten(name, 80)} has another password, and its sessions are ended")
-    return 0
+    return DONE
 
 
 def disable(name: _Name, config: option.ConfigFile = None, ledger: Place = None) -> int:
@@ -88,7 +89,7 @@ def disable(name: _Name, config: option.ConfigFile = None, ledger: Place = None)
 
     use_database(read_config(config), ledger, lambda opened: disable_account(opened, name))
     note(f"account {flatten(name, 80)} is disabled, and its sessions are ended")
-    return 0
+    return DONE
 
 
 def enable(name: _Name, config: option.ConfigFile = None, ledger: Place = None) -> int:
@@ -101,7 +102,7 @@ def enable(name: _Name, config: option.ConfigFile = None, ledger: Place = None) 
 
     use_database(read_config(config), ledger, lambda opened: enable_account(opened, name))
     note(f"account {flatten(name, 80)} is enabled")
-    return 0
+    return DONE
 
 
 def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, ledger: Place = None) -> int:
@@ -115,16 +116,16 @@ def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, l
     accounts = use_database(read_config(config), ledger, list_accounts, for_writing=False)
     if as_json:
         write_json({"schema": "adjudge/accounts/1", "accounts": [to_plain(account) for account in accounts]})
-        return 0
+        return DONE
     if not accounts:
         note("no accounts: adjudge accounts add NAME --scope approve --approver NAME adds one")
-        return 0
+        return DONE
     table = make_table("", ("name", "state", "scopes", "gates", "approver", "rater", "made"), whole=1)
     for account in accounts:
         state = "enabled" if account.disabled_at is None else "disabled"
         add_row(table, account.name, state, *list_permissions(account.permissions), account.created_at)
     show_drawing(table)
-    return 0
+    return DONE
 
 
 def read_password() -> str:

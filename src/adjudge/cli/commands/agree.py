@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.commands.run import DONE, UNKNOWN
+from adjudge.cli.exit_status import DONE, UNDECIDED
 from adjudge.cli.measurement import check_target, read_labels, read_limits
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import note, print_document, print_line, show_progress, write_file, write_json
@@ -97,7 +97,7 @@ def agree(
         print_document(document, more="--top shows more, --html FILE those to read")
     if not any(measurement.labelled for measurement in measurements):
         note("no judged case has a label; label some (adjudge label RUN), or name a file (--labels FILE)")
-        return UNKNOWN
+        return UNDECIDED
     return DONE
 
 

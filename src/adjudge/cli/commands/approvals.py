@@ -18,6 +18,7 @@ from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
 from adjudge.cli.commands.ledger import LedgerPlace, find_user, name_option
 from adjudge.cli.entries import describe_entry
+from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.output import add_row, draws, make_table, note, print_line, show_drawing, write_json, write_screen
 from adjudge.cli.spelling import repeat_options
 from adjudge.config.file import read_config
@@ -456,7 +457,7 @@ def wait(
 
     approval, approved, pending = _run_with_approvals(place, work)
     _print_approval(approval, pending, place, as_json=as_json)
-    return 3 if approved is None else 0 if approved else 1
+    return UNDECIDED if approved is None else DONE if approved else FAILED
 
 
 def link(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.exit_status import UNDECIDED
 from adjudge.cli.measurement import check_target, read_labels
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import complain, complain_once, note, print_document, show_progress, write_json
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
     from adjudge.measurement.calibration import Calibration
     from adjudge.measurement.cascade_calibration import CascadeCalibration
 
-UNKNOWN = 3
-
-STATUSES = {"kept": 0, "none can": 1, "cannot tell": UNKNOWN}
+STATUSES = {"kept": 0, "none can": 1, "cannot tell": UNDECIDED}
 """The exit status of each outcome."""
 
 
@@ -101,7 +100,7 @@ def calibrate(
     if write is not None:
         _write_policy(policy, write)
     complain_once(recorder.troubles)
-    return UNKNOWN if recorder.troubles else STATUSES[calibration.outcome]
+    return UNDECIDED if recorder.troubles else STATUSES[calibration.outcome]
 
 
 def _check(run: Path | None, cascade: tuple[Path, Path] | None, write: Path | None) -> None:

@@ -13,6 +13,7 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
 from adjudge.cli.commands.ledger import Place, name_option, read_time, use_ledger
+from adjudge.cli.exit_status import DONE, UNDECIDED
 from adjudge.cli.measurement import check_target, read_labels
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import note, print_document, print_line, show_progress, write_json
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from adjudge.harness.observed_calls import CallCollection
     from adjudge.rules.rule import Rule
 
-
-_UNKNOWN = 3
 
 _LISTED = 10
 """Calls that the rules would have stopped, as they are listed."""
@@ -92,7 +91,7 @@ def collect(
         for text, count in collection.notes.items():
             note(f"{text}: {count:,}")
     note(f"wrote {out}")
-    return 0
+    return DONE
 
 
 def _check_name(out: Path) -> None:
@@ -223,7 +222,7 @@ def show_rates(
         from adjudge.report.call_rates_document import make_call_rates_document
 
         print_document(make_call_rates_document(rates))
-    return 0 if rates.limit is not None else _UNKNOWN
+    return DONE if rates.limit is not None else UNDECIDED
 
 
 calls_app = make_group(

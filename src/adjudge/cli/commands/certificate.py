@@ -10,12 +10,11 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
 from adjudge.cli.commands.certify import list_lines
+from adjudge.cli.exit_status import DONE, FAILED
 from adjudge.cli.measurement import read_labels
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import complain, note, print_line, write_json
 from adjudge.errors import UsageError
-
-DONE, WRONG = 0, 1
 
 
 def verify(
@@ -48,7 +47,7 @@ def verify(
         certificate = parse_certificate(raw)
     except UsageError as error:
         complain(f"{file}: {error}")
-        return WRONG
+        return FAILED
     problem = find_signature_problem(certificate, key)
     if problem is None and run is not None:
         from adjudge.measurement.certification import find_run_problem
@@ -62,7 +61,7 @@ def verify(
             print_line(line)
     if problem is not None:
         complain(f"{file}: {problem}")
-        return WRONG
+        return FAILED
     if key is None:
         note("nothing was changed since it was signed; give --key to see whether the key is the one that you trust")
     return DONE

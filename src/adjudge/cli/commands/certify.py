@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.exit_status import DONE
 from adjudge.cli.measurement import check_target, read_labels
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import note, print_line, show_progress, write_json
@@ -68,7 +69,7 @@ def certify_run(
     note(f"wrote {out}")
     if certificate.signature is None:
         note("it is not signed: name a ledger with a key under [ledger], or gates need allow_unsigned")
-    return 0
+    return DONE
 
 
 async def _certify(

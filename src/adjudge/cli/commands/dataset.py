@@ -13,6 +13,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
+from adjudge.cli.exit_status import DONE, FAILED
 from adjudge.cli.input import ANNOTATED, open_from_options
 from adjudge.cli.judging import make_case_criteria
 from adjudge.cli.option_sets import Only, Without
@@ -85,7 +86,7 @@ def check_dataset(
         write_json(_describe(dataset, tally))
     else:
         _draw(dataset, tally)
-    return 1 if dataset.skipped else 0
+    return FAILED if dataset.skipped else DONE
 
 
 def convert_dataset(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.measurement import MeasureRequest, make_request, read_labels
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import complain, note, print_document, print_line, show_progress, write_file, write_json
@@ -166,7 +167,7 @@ def _find_worse(difference: Diff, unclear: int) -> int:
         low, high = difference.judges.agreement.low, difference.judges.agreement.high
     if low is None or high is None:
         note("; ".join(_list_unfinished(difference) or [share.because for share in shares]))
-        return 3
+        return UNDECIDED
     status = _judge_limits(low, high, margin)
     if status == 3:
         note(f"the labels cannot tell whether RUN2 is worse; {_describe_next(difference)}")
@@ -190,20 +191,20 @@ def _find_failing(difference: Diff, unclear: int) -> int:
     if share is None or share.low is None or share.high is None:
         changed = "the judge changed between the runs, so its verdicts cannot tell whether the answers are worse"
         note("; ".join(_list_unfinished(difference) or [changed]))
-        return 3
+        return UNDECIDED
     status = _judge_limits(share.low, share.high, difference.margin or 0.0)
     if status == 3:
         note("the judge's verdicts cannot tell whether RUN2 is worse; judge more cases, or allow a --margin")
         status = unclear
     if status == 0 and difference.unmatched_passes:
         note(_describe_unmatched(difference))
-        return 3
+        return UNDECIDED
     return status
 
 
 def _judge_limits(low: float, high: float, margin: float) -> int:
     """Find the exit status of an interval: 1 worse than the margin allows, 0 not worse, 3 it holds both."""
-    return 1 if high < -margin else 0 if low >= -margin else 3
+    return FAILED if high < -margin else DONE if low >= -margin else UNDECIDED
 
 
 def _check(html: Path | None, top: int | None, fail_under: float | None) -> None:
@@ -330,7 +331,7 @@ def find_status(difference: Diff, fail_under: float | None, *, no_regressions: b
     has_conditions = fail_under is not None or no_regressions
     if has_conditions and difference.compared == "both":
         note("the judge and the answers both changed, so nothing can be required of this comparison")
-        return 3
+        return UNDECIDED
     statuses = {find_share(difference.after.counts, fail_under)} if fail_under is not None else set()
     if no_regressions and difference.lost:
         statuses.add(1)
@@ -343,4 +344,4 @@ def find_status(difference: Diff, fail_under: float | None, *, no_regressions: b
         if side.status != "finished":
             note(_describe_unfinished(side))
             statuses.add(3)
-    return 1 if 1 in statuses else 3 if 3 in statuses else 0
+    return FAILED if FAILED in statuses else UNDECIDED if UNDECIDED in statuses else DONE

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED, USAGE
 from adjudge.cli.output import complain_once, print_line, show_progress, write_json
 from adjudge.cli.spelling import spell
 from adjudge.config.file import Config, read_config
@@ -288,10 +289,10 @@ class Diagnosis:
             or any(diagnosis.trouble for diagnosis in self.findings)
             or any(seat.misused for seat in seats)
         ):
-            return 2
+            return USAGE
         if self.slipped or any(seat.failed for seat in seats):
-            return 1
-        return 3 if any(seat.answered < seat.questions for seat in seats) else 0
+            return FAILED
+        return UNDECIDED if any(seat.answered < seat.questions for seat in seats) else DONE
 
 
 def doctor(

@@ -7,6 +7,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from adjudge.cli.exit_status import DONE
 from adjudge.cli.output import note, print_document, watch, write_json
 from adjudge.config.judges import Choice
 from adjudge.dataset.dataset import Dataset
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     # adjudge run imports this module, and mostly estimates nothing.
     from adjudge.runs.estimate.estimate import RunEstimate
     from adjudge.runs.estimate.recorded_usage import RecordedUsage
-
-DONE = 0
 
 
 def estimate_data(

@@ -16,6 +16,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.commands.ledger import Key, Place, find_user, name_option, use_ledger
+from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.output import print_line, write_json
 from adjudge.config.file import Config, read_config
 from adjudge.config.forget import list_configured
@@ -90,7 +91,7 @@ def forget_all(
     else:
         for line in _describe(report):
             print_line(line)
-    return 3 if report.unfinished else 1 if report.verified is False else 0
+    return UNDECIDED if report.unfinished else FAILED if report.verified is False else DONE
 
 
 async def _forget(
@@ -155,7 +156,7 @@ def _compare_with_entry(seq: int, choice: Choice, ledger: str | None, config: Pa
         write_json({"schema": "adjudge/erasure-check/1", "seq": seq, "same": bool(is_same)})
     else:
         print_line(f"entry {seq} records the erasure of {'this' if is_same else 'something else'}: {choice.describe()}")
-    return 0 if is_same else 1
+    return DONE if is_same else FAILED
 
 
 # ---------------------------------------------------------------- in words

@@ -16,6 +16,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
+from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED, USAGE
 from adjudge.cli.input import InputItem, Inputs, list_inputs, read_material
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import (
@@ -130,11 +131,11 @@ def check_gate(
 def find_status(decisions: Sequence[Decision | None]) -> int:
     """The exit status of several inputs: unreadable beats failed beats held back beats allowed."""
     if not decisions or any(decision is None for decision in decisions):
-        return 2
+        return USAGE
     stopped = [decision for decision in decisions if decision is not None and not decision.allowed]
     if any(_failed(decision) for decision in stopped):
-        return 1
-    return 3 if stopped else 0
+        return FAILED
+    return UNDECIDED if stopped else DONE
 
 
 def _failed(decision: Decision) -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adjudge.cli.command_groups import make_group
+from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.output import complain, note, print_line
 from adjudge.cli.spelling import spell
 from adjudge.errors import AdjudgeError, UsageError
@@ -36,9 +37,6 @@ Config = Annotated[
 AllowPython = Annotated[
     bool, typer.Option("--allow-python", help="Let the configuration name Python code, which the hook then runs.")
 ]
-
-_UNREADABLE = 3
-"""Nothing was shown either way."""
 
 
 def check_event(
@@ -83,7 +81,7 @@ def check_event(
     except BaseException as error:  # noqa: BLE001 - a harness makes the call after any exit status but 2
         complain(f"the event could not be checked: {type(error).__name__}")
         return 2
-    return 0
+    return DONE
 
 
 def _read_mark() -> str:
@@ -213,7 +211,7 @@ def install(
     else:
         note(f"nothing was written; --write writes {place}")
     _explain_place(name, path, managed=managed)
-    return 0
+    return DONE
 
 
 async def _try_opening(opened: OpenedHook) -> None:
@@ -290,7 +288,7 @@ def reopen(
             return await reopen_stopped_run(ledger, run, by=by, reason=reason)
 
     print_line(f"session {flatten(run, 200)} is reopened by {flatten(by, 80)}, entry {asyncio.run(work())}")
-    return 0
+    return DONE
 
 
 def doctor(
@@ -324,13 +322,13 @@ def doctor(
     seen = rehearse(name, path, program=program, folder=folder or Path.cwd(), seconds=settings.seconds)
     if seen.outcome == "refused":
         print_line(f"{seen.version}: the call was refused by adjudge")
-        return 0
+        return DONE
     if seen.outcome == "ran":
         remedy = "; most often Codex does not trust it yet: start codex, and type /hooks" if name == "codex" else ""
         print_line(f"{seen.version}: THE TOOL RAN; the hook was not asked, or not listened to{remedy}")
-        return 1
+        return FAILED
     complain(f"{seen.version}: neither a refusal nor a result was seen: {show(seen.detail)}")
-    return _UNREADABLE
+    return UNDECIDED
 
 
 def _read_harness(name: str) -> Harness:

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from adjudge import __version__
+from adjudge.cli.exit_status import DONE
 from adjudge.cli.output import note, print_line
 from adjudge.config.judges import find_configured
 from adjudge.errors import UsageError
@@ -48,7 +49,7 @@ def init(folder: Annotated[Path | None, typer.Argument(metavar="DIR", hidden=Tru
         note(_describe_judge(judge, reason))
     for line in _NEXT:
         note(line)
-    return 0
+    return DONE
 
 
 def _make_files(judge: str) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
 from adjudge.cli.commands.ledger import Place, find_user
 from adjudge.cli.commands.serve import check_installed
+from adjudge.cli.exit_status import DONE
 from adjudge.cli.output import add_row, make_table, note, print_line, show_drawing, write_json
 from adjudge.config.file import Config, read_config
 from adjudge.config.ledger import open_ledger
@@ -82,7 +83,7 @@ def create(
         lambda opened: create_key(opened, name=name, permissions=permissions, expires_at=until, by=_find_operator()),
     )
     _print_new(*made, as_json=as_json)
-    return 0
+    return DONE
 
 
 def rotate(
@@ -111,7 +112,7 @@ def rotate(
         read_config(config), ledger, lambda opened: rotate_key(opened, prefix, old_until=until, by=_find_operator())
     )
     _print_new(*made, as_json=as_json)
-    return 0
+    return DONE
 
 
 def revoke(prefix: _Prefix, config: option.ConfigFile = None, ledger: Place = None) -> int:
@@ -124,7 +125,7 @@ def revoke(prefix: _Prefix, config: option.ConfigFile = None, ledger: Place = No
 
     key = use_database(read_config(config), ledger, lambda opened: revoke_key(opened, prefix, by=_find_operator()))
     note(f"key {key.prefix} ({flatten(key.name, 80)}) is revoked")
-    return 0
+    return DONE
 
 
 def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, ledger: Place = None) -> int:
@@ -139,10 +140,10 @@ def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, l
     keys = use_database(read_config(config), ledger, list_keys, for_writing=False)
     if as_json:
         write_json({"schema": "adjudge/keys/1", "keys": [to_plain(key) for key in keys]})
-        return 0
+        return DONE
     if not keys:
         note("no keys: adjudge keys create NAME --scope judge makes one")
-        return 0
+        return DONE
     now = get_now()
     table = make_table("", ("prefix", "name", "state", *_PERMISSIONS, "made", "ends"), whole=1)
     for key in keys:
@@ -150,7 +151,7 @@ def list_all(as_json: option.AsJson = False, config: option.ConfigFile = None, l
         ends = key.revoked_at or key.expires_at or "never"
         add_row(table, key.prefix, key.name, state, *list_permissions(key.permissions), key.created_at, ends)
     show_drawing(table)
-    return 0
+    return DONE
 
 
 _PERMISSIONS = ("scopes", "gates", "approver", "rater")

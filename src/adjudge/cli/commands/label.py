@@ -13,7 +13,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.commands.ledger import find_user
-from adjudge.cli.commands.run import DONE, UNKNOWN
+from adjudge.cli.exit_status import DONE, UNDECIDED
 from adjudge.cli.keyboard import forget_typed, read_key, watching_terminal
 from adjudge.cli.labelling import KEYS, Labelling, LabellingOptions
 from adjudge.cli.output import complain, draws, is_terminal, note, print_line, write_lines, write_screen
@@ -103,7 +103,7 @@ def label(
         if import_file is None and export is None:
             who = rater if rater is not None else find_user()
             chosen = LabellingOptions(rater=who, blind=not show_verdict, adjudicate=adjudicate, source=source)
-            return DONE if _label(queue, chosen) else UNKNOWN
+            return DONE if _label(queue, chosen) else UNDECIDED
     return DONE
 
 

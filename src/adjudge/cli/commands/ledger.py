@@ -24,6 +24,7 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
 from adjudge.cli.entries import describe_entry
+from adjudge.cli.exit_status import DONE, FAILED
 from adjudge.cli.output import add_row, draws, is_narrow, make_table, note, print_line, show_drawing, write_json
 from adjudge.config.file import Config, read_config
 from adjudge.config.ledger import open_ledger
@@ -191,7 +192,7 @@ def verify(
         write_json(verification.to_dict())
     else:
         _print_verification(verification)
-    return 0 if verification.valid else 1
+    return DONE if verification.valid else FAILED
 
 
 def export(
@@ -258,9 +259,9 @@ def backup(
     verification = asyncio.run(_verify_copy(file))
     if not verification.valid:
         _print_verification(verification)
-        return 1
+        return FAILED
     print_line(str(verification.head))
-    return 0
+    return DONE
 
 
 async def _verify_copy(file: Path) -> Verification:
@@ -329,7 +330,7 @@ def list_unfinished(
     else:
         left_out = f" (those of the last {at_work:g} s are left out: --at-work)" if at_work else ""
         print_line(f"every approved call is known to have been made{left_out}")
-    return 1 if calls else 0
+    return FAILED if calls else DONE
 
 
 def erase(
@@ -520,7 +521,7 @@ def report(
 def find_status(audit: AuditEntry) -> int:
     """The exit status; a ledger that was changed is something found, whatever the opinion is called."""
     changed = audit.basis is not None and not audit.basis.verified
-    return 1 if changed else _STATUS[audit.opinion]
+    return FAILED if changed else _STATUS[audit.opinion]
 
 
 def _check_opinion_options(

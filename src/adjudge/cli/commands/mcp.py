@@ -9,6 +9,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
+from adjudge.cli.exit_status import DONE, FAILED
 from adjudge.cli.mcp_servers import check_installed, read_server
 from adjudge.cli.output import note, print_line, write_json
 from adjudge.errors import UsageError
@@ -35,7 +36,7 @@ def pin(server: ServerWords, timeout: Timeout = 30.0) -> int:
     """
     check_seconds("timeout", timeout)
     write_json(asyncio.run(read_server(server, timeout)).to_dict())
-    return 0
+    return DONE
 
 
 def check(file: PinFile, server: ServerWords, timeout: Timeout = 30.0) -> int:
@@ -53,7 +54,7 @@ def check(file: PinFile, server: ServerWords, timeout: Timeout = 30.0) -> int:
     changes = describe_changes(Pins.read(file), asyncio.run(read_server(server, timeout)))
     for line in changes:
         print_line(line)
-    return 1 if changes else 0
+    return FAILED if changes else DONE
 
 
 def serve(
@@ -114,7 +115,7 @@ def serve(
             on_ready=lambda url: note(f"adjudge serves MCP on {url}; interrupt it to stop"),
         )
     )
-    return 0
+    return DONE
 
 
 def describe_changes(pins: Pins, offered: Pins) -> list[str]:

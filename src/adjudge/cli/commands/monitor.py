@@ -12,6 +12,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.commands.ledger import LedgerPlace, find_user, use_ledger
+from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.output import add_row, draws, make_table, note, print_line, show_drawing, write_json
 from adjudge.config.file import read_config
 from adjudge.errors import UsageError
@@ -29,8 +30,6 @@ _COLOURS: dict[MonitorVerdict, str] = {
     "model changed": "yellow",
     "alarm": "red",
 }
-
-_UNKNOWN = 3
 
 
 def monitor(
@@ -71,11 +70,11 @@ def monitor(
     else:
         _draw(monitors)
     if reset is not None:
-        return 0
+        return DONE
     verdicts = {each.verdict for each in monitors}
     if "alarm" in verdicts:
-        return 1
-    return 0 if verdicts == {"quiet"} and not fresh else _UNKNOWN
+        return FAILED
+    return DONE if verdicts == {"quiet"} and not fresh else UNDECIDED
 
 
 async def _read_monitors(

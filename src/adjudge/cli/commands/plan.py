@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.exit_status import DONE
 from adjudge.cli.output import note, print_document, print_line, write_json
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_share, check_whole_number, is_finite
@@ -157,7 +158,7 @@ def plan_labels(
         if out is not None:
             written = format_count(write_case_list(out, plan, opened, status.pending, rater=rater), "case")
             note(f"wrote {written} to {out}; fill in the column value, then adjudge label {run} --import {out}")
-    return 0
+    return DONE
 
 
 def _plan_pair(run: Path, against: Path, draw: Mapping[str, Any], *, per_case: int, begin: bool, as_json: bool) -> int:
@@ -198,7 +199,7 @@ def _plan_pair(run: Path, against: Path, draw: Mapping[str, Any], *, per_case: i
         write_json(plan.to_dict())
     else:
         _print_pair(plan, run, against, left)
-    return 0
+    return DONE
 
 
 def _find_paired_plans(runs: Mapping[Path, Run]) -> dict[Path, LabelPlan]:
@@ -409,4 +410,4 @@ def _print_table(cases: int | None, passed: float | None, expect: float, within:
             f"(--passed), and the run has {'any number of' if cases is None else f'{cases:,}'} cases (--cases)"
         )
         print_document(make_needed_document(rows, within, assumed))
-    return 0
+    return DONE

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.exit_status import DONE, FAILED
 from adjudge.cli.judging import make_panel
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import add_row, complain, make_table, note, print_line, show_drawing, show_progress, write_json
@@ -196,4 +197,4 @@ def _write_baselines(file: ProbeFile, outputs: dict[str, Any], broken: dict[str,
         note(f"{file.path}: {len(names)} recorded" if names or broken else f"{file.path}: nothing to record")
     for name, reason in broken.items():
         complain(f"{name}: not recorded: {reason}")
-    return 1 if broken else 0
+    return FAILED if broken else DONE

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.exit_status import DONE, UNDECIDED
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import add_row, make_table, note, print_line, show_drawing, show_progress, write_json
 from adjudge.config.file import read_config
@@ -74,7 +75,7 @@ def redecide_run(
         draw_redecision(redecision)
     if out is None and all(value is None for value in policy.values()):
         note("no policy was given, so this is the run's own; name another with --rubric, --threshold, --strategy, ...")
-    return 3 if redecision.unknown == redecision.items else 0
+    return UNDECIDED if redecision.unknown == redecision.items else DONE
 
 
 def draw_redecision(redecision: Redecision) -> None:

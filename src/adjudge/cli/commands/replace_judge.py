@@ -13,7 +13,7 @@ from adjudge.cli import options as option
 from adjudge.cli.batches import read_batch
 from adjudge.cli.candidates import Inquiry, read_candidates
 from adjudge.cli.commands.run import check_retry, expand_retry
-from adjudge.cli.interruption import INTERRUPTED
+from adjudge.cli.exit_status import DONE, FAILED, INTERRUPTED, UNDECIDED
 from adjudge.cli.measurement import read_labels
 from adjudge.cli.output import note, print_document, write_json
 from adjudge.config.file import read_config
@@ -23,8 +23,6 @@ from adjudge.runs.folder import Run, open_run
 
 if TYPE_CHECKING:
     from adjudge.measurement.replacement import Replacement
-
-DONE, NONE, UNKNOWN = 0, 1, 3
 
 
 def replace_judge(
@@ -136,4 +134,4 @@ def note_unanswered(name: str, run: Run) -> None:
 def find_status(replacement: Replacement) -> int:
     """The exit status."""
     standings = {candidate.standing for candidate in replacement.candidates}
-    return DONE if "may replace" in standings else UNKNOWN if "unknown" in standings else NONE
+    return DONE if "may replace" in standings else UNDECIDED if "unknown" in standings else FAILED

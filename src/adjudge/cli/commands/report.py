@@ -11,7 +11,8 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.commands.diff import compare_runs
-from adjudge.cli.commands.run import DONE, MISSED, UNKNOWN, find_status
+from adjudge.cli.commands.run import find_status
+from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.measurement import MeasureRequest, make_request, read_labels
 from adjudge.cli.option_sets import Without
 from adjudge.cli.output import (
@@ -126,7 +127,7 @@ def report(
             document = make_run_document(summary, top=_LISTED if top is None else top, lists_passed=top is not None)
             print_document(document, more="--top shows more, --html FILE all of the first 2,000")
         statuses = {_find_status(summary, fail_under), request.report_status(measurement, opened)}
-        return MISSED if MISSED in statuses else max(statuses)
+        return FAILED if FAILED in statuses else max(statuses)
 
 
 def _compare(against: Path, run: Run, request: MeasureRequest) -> Diff:
@@ -237,18 +238,18 @@ def _find_status(summary: Report, fail_under: float | None) -> int:
     if not summary.judgements:
         # No case that failed would otherwise look like all of them passed.
         complain("nothing was judged, so --fail-under is missed")
-        return MISSED
+        return FAILED
     if summary.about.status != "finished":
         # The cases that are missing may be those that fail.
         complain(
             f"the run is {summary.about.status}, so whether {fail_under:g} of all cases pass is "
             "open; finish it with adjudge run --resume"
         )
-        return UNKNOWN
+        return UNDECIDED
     status = find_status(summary.outcomes, fail_under)
     if status != DONE:
         rate = summary.outcomes["passed"] / summary.judgements
-        rest = "" if status == MISSED else f", and {summary.outcomes['undecided']:,} are undecided"
+        rest = "" if status == FAILED else f", and {summary.outcomes['undecided']:,} are undecided"
         passed, _ = format_apart(rate, fail_under, digits=4)
         complain(f"{passed} of {summary.judgements:,} judgements passed{rest}; --fail-under asks for {fail_under:.12g}")
     return status

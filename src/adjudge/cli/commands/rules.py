@@ -11,6 +11,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
+from adjudge.cli.exit_status import USAGE
 from adjudge.cli.input import InputItem, list_inputs, read_rule, read_text_file
 from adjudge.cli.output import add_row, complain_once, make_table, print_line, show_drawing, write_json
 from adjudge.cli.results import name_item
@@ -84,7 +85,7 @@ async def _check_all(rules: Rules, items: Any, reference: str | None) -> list[Ch
 
 def _find_status(checked: Sequence[tuple[RuleResult, ...] | None]) -> int:
     if not checked or any(results is None for results in checked):
-        return 2
+        return USAGE
     return int(any(_failed(results) for results in checked if results is not None))
 
 

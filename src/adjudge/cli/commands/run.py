@@ -19,8 +19,9 @@ from adjudge.cli import options as option
 from adjudge.cli.batches import describe_batches, list_batch_prices, note_batches_left, read_batch
 from adjudge.cli.commands.dataset import report_notes, report_skipped
 from adjudge.cli.commands.estimate import estimate_data
+from adjudge.cli.exit_status import DONE, FAILED, INTERRUPTED, UNDECIDED
 from adjudge.cli.input import SUITES, open_from_options
-from adjudge.cli.interruption import INTERRUPTED, catching_interrupts, finish_or_leave
+from adjudge.cli.interruption import catching_interrupts, finish_or_leave
 from adjudge.cli.judging import check_cost, choose_rubric, list_arguments, make_case_criteria, make_panel
 from adjudge.cli.measurement import MeasureRequest, make_request, print_labels, print_short, read_labels
 from adjudge.cli.output import (
@@ -285,9 +286,6 @@ def _check_pairs(options: option.PairOptions, criteria: option.CriteriaOptions) 
             raise UsageError(f"--pairs compares two contents, and {name} is for judging one by itself; leave it out")
 
 
-DONE, MISSED, UNKNOWN = 0, 1, 3
-
-
 _SUITE_REMEDIES = {
     "promptfoo": "a case of which no assertion is applied needs --criteria or --rubric; where answers are missing, "
     "promptfoo eval -o results.json records them, and adjudge run results.json judges those",
@@ -371,7 +369,7 @@ class RunSession:
             # A job that ends with 1 or 3 and does not say so is looked for in the wrong place.
             complain(_explain_status(done.counts, self.fail_under))
         statuses = {status, self.request.report_status(measured, done)}
-        return MISSED if MISSED in statuses else max(statuses)
+        return FAILED if FAILED in statuses else max(statuses)
 
     async def _finish(self, interrupted: asyncio.Event) -> Run | None:
         """The run at its end; ``None`` when it was interrupted before it had begun."""
@@ -437,12 +435,12 @@ def find_status(counts: Any, fail_under: float | None) -> int:
     """The exit status: whether enough passed, as far as that can be said."""
     total = sum(counts.values())
     if fail_under is None:
-        return UNKNOWN if counts["undecided"] == total else DONE
+        return UNDECIDED if counts["undecided"] == total else DONE
     if counts["passed"] >= fail_under * total - 1e-9:
         return DONE
     # What is undecided did not pass. Whether it would have is not known, and only that keeps this from being a miss.
     could = counts["passed"] + counts["undecided"]
-    return UNKNOWN if could >= fail_under * total - 1e-9 else MISSED
+    return UNDECIDED if could >= fail_under * total - 1e-9 else FAILED
 
 
 def _explain_status(counts: Any, fail_under: float | None) -> str:
@@ -453,7 +451,7 @@ def _explain_status(counts: Any, fail_under: float | None) -> str:
     digits = max(count_digits(passed / total, fail_under, digits=3) - 2, 1)
     share = f"{passed:,} of {total:,} passed ({format_points(passed / total, digits=digits)} %)"
     needed = f"--fail-under asks for {100 * fail_under:g} %"
-    if find_status(counts, fail_under) == MISSED:
+    if find_status(counts, fail_under) == FAILED:
         return f"{share}, and {needed}"
     return f"{share}, {undecided:,} are undecided, and {needed}: whether it was reached cannot be said"
 

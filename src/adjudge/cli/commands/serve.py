@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from adjudge.cli import options as option
+from adjudge.cli.exit_status import DONE
 from adjudge.cli.output import note
 from adjudge.errors import UsageError
 
@@ -67,7 +68,7 @@ def serve(
             on_ready=lambda url: note(f"adjudge serves on {url}; interrupt it to stop"),
         )
     )
-    return 0
+    return DONE
 
 
 def check_installed(noun: str = "the server") -> None:

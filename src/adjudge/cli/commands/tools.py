@@ -17,6 +17,7 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
 from adjudge.cli.commands.ledger import LedgerPlace, Place, find_user, use_ledger
+from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED, USAGE
 from adjudge.cli.input import InputItem, list_inputs, read_text_file
 from adjudge.cli.judging import make_panel
 from adjudge.cli.option_sets import Only
@@ -92,11 +93,11 @@ def review(
 def find_status(verdicts: Sequence[CreationVerdict | None]) -> int:
     """The exit status of several files: unreadable beats rejected beats undecided beats approved."""
     if any(verdict is None for verdict in verdicts):
-        return 2
+        return USAGE
     refused = [verdict for verdict in verdicts if verdict is not None and not verdict.approved]
     if any(not _is_undecided(verdict) for verdict in refused):
-        return 1
-    return 3 if refused else 0
+        return FAILED
+    return UNDECIDED if refused else DONE
 
 
 def _is_undecided(verdict: CreationVerdict) -> bool:
@@ -345,15 +346,15 @@ def _find_status(done: Promotion) -> int:
     and none of them is ``failed``.
     """
     if done or done.because == "already":
-        return 0
+        return DONE
     if done.because == "busy":
-        return 3
+        return UNDECIDED
     verdict = done.verdict
     if done.because != "rejected" or verdict is None:
-        return 1
+        return FAILED
     reviews = (verdict.safety, verdict.correctness)
     results = [review.chain_result for review in reviews if review.chain_result is not None]
-    return 1 if not results or any(result.outcome == "failed" for result in results) else 3
+    return FAILED if not results or any(result.outcome == "failed" for result in results) else UNDECIDED
 
 
 def _write_promotion(done: Promotion) -> None:
@@ -408,8 +409,8 @@ def validate(
     (_write_validated if as_json else _print_validated)(done)
     complain_once(item.error for item, _ in done if item.error is not None)
     if any(verdict is None for _, verdict in done):
-        return 2
-    return 0 if all(verdict is not None and verdict.valid for _, verdict in done) else 1
+        return USAGE
+    return DONE if all(verdict is not None and verdict.valid for _, verdict in done) else FAILED
 
 
 def _read_schema(path: str) -> Any:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from adjudge.cli.commands.serve import check_installed
+from adjudge.cli.exit_status import DONE
 from adjudge.cli.output import note, print_line
 
 
@@ -44,4 +45,4 @@ def view_runs(
         note("it works once, in the browser that opens it first; Ctrl-C ends this")
 
     asyncio.run(view(scan, opens=not no_browser, on_ready=print_address, port=port))
-    return 0
+    return DONE

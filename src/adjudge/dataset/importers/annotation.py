@@ -225,15 +225,19 @@ def list_labels(
     bad_rows: list[BadRow] = []
     skipped = 0
     for number, row in read_exported(path, tool.shape):
-        for label in reader.read(row):
-            if isinstance(label, Label):
-                labels.append(label)
+        for label_or_error in reader.read(row):
+            if isinstance(label_or_error, Label):
+                labels.append(label_or_error)
                 continue
             if on_bad_row == "fail":
-                raise label.within(f"{path}, row {number}", "; ", Argument("on_bad_row", "'skip'"), " leaves it out")
+                raise label_or_error.within(
+                    f"{path}, row {number}", "; ", Argument("on_bad_row", "'skip'"), " leaves it out"
+                )
             skipped += 1
             if len(bad_rows) < MOST_LISTED:
-                bad_rows.append(BadRow(where=f"{path}, row {number}", line=number, why=str(label), error=label))
+                bad_rows.append(
+                    BadRow(where=f"{path}, row {number}", line=number, why=str(label_or_error), error=label_or_error)
+                )
     return ImportedLabels(labels=tuple(labels), bad_rows=tuple(bad_rows), skipped=skipped, notes=dict(reader.notes))
 
 

@@ -66,7 +66,7 @@ from adjudge.guards.approval.request import (
     LONGEST_REASON,
     LONGEST_TIME,
     LONGEST_UNDO,
-    Terms,
+    RequestTerms,
     ask_first,
     check_answer,
     check_text_length,
@@ -281,7 +281,7 @@ class Approvals:
                 ``use`` refuse it, and it is in no queue but that of audits.
             planted: ``by`` whom and for what ``reason`` its content was made up (``Gate.plant``).
         """
-        terms = Terms(
+        terms = RequestTerms(
             approvers=approvers,
             required=required,
             expires_in=expires_in,
@@ -316,7 +316,7 @@ class Approvals:
         for name in terms:
             if name not in names:
                 raise UsageError(f"a request has no {name!r}; it has {', '.join(names)}", argument=name)
-        if Terms(**terms).first is not None and not has_content:
+        if RequestTerms(**terms).first is not None and not has_content:
             raise UsageError(
                 "first needs the content, which a gate hands over with ",
                 Argument("show_content", "True"),
@@ -974,7 +974,7 @@ class Approvals:
 
     # ---------------------------------------------------------------- within
 
-    async def _ask_first(self, approval: Approval, result: JudgeResult, terms: Terms) -> Approval:
+    async def _ask_first(self, approval: Approval, result: JudgeResult, terms: RequestTerms) -> Approval:
         """Ask the judge that answers first, and return the request after that, which nobody has seen yet."""
         if terms.first is None:
             return approval

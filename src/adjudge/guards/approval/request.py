@@ -145,7 +145,7 @@ LONGEST_TIME = 100 * 365 * 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class RequestTerms:
     """The terms of a decision by people, which a gate can have checked before there is anything to decide about."""
 
     approvers: Any = ()
@@ -191,7 +191,7 @@ def make_approval(
     about: JudgeResult | Decision,
     message: str,
     content: object,
-    terms: Terms,
+    terms: RequestTerms,
     now: datetime,
     *,
     texts: Mapping[str, object],
@@ -260,7 +260,7 @@ def _read_texts(texts: Mapping[str, object]) -> dict[str, str]:
     return {name: content_text(value, label=name) for name, value in texts.items() if value is not None}
 
 
-def _digest(about: Decision, terms: Terms) -> str:
+def _digest(about: Decision, terms: RequestTerms) -> str:
     """Digest the request, as the gate that asks has done: unless somebody else asks, in other terms."""
     return digest_request(
         gate=about.gate, subject=about.subject, basis=about.basis, metadata=about.metadata, terms=terms.described

@@ -389,12 +389,13 @@ class ApprovalTransaction:
         Raises ``UsageError`` for an audit, and for a request that is not approved.
         """
         connection, ident = self.transaction.connection, decision.approval_id or ""
-        approval, row = load(connection, ident), load_pending(connection, ident)
+        approval, pending_row = load(connection, ident), load_pending(connection, ident)
         if approval.audit:
             raise UsageError(f"approval {ident} is an audit, whose answer opens nothing")
         if approval.status != "approved":
             raise UsageError(f"approval {ident} is {approval.status}, so it cannot be used; wait until it is approved")
-        is_unused = row is not None and row.used_at is None
+        # Whoever writes the database can clear the mark of the table, so the ledger is asked as well.
+        is_unused = pending_row is not None and pending_row.used_at is None
         if is_single_use(decision.basis) and (not is_unused or was_used(connection, approval)):
             return None
         payload = {**decision.to_dict(), "used": True}

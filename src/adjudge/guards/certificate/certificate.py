@@ -4,7 +4,8 @@ Its bytes are determined by what it says: they are read only if writing what was
 the digest in them is computed anew. So a changed bit is found without any key; a signature over the digest shows who
 made it (``signing.py``).
 
-Whether it is enough for a result is decided in ``qualification.py`` (``qualify``).
+It is made of a measurement in ``measurement/certification.py`` (``certify``). Whether it is enough for a result is
+decided in ``qualification.py`` (``qualify``).
 """
 
 from __future__ import annotations

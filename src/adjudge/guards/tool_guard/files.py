@@ -104,10 +104,14 @@ class _Reader:
 
     def _find(self, word: str) -> Path | None:
         """Find what a name in the folder, or below it, stands for; ``None`` where nothing is there."""
-        if not word or len(word) > _LONGEST_PATH or "\0" in word or "\n" in word:
+        if not word or "\0" in word:
             return None
         with suppress(OSError, ValueError):
-            path = Path(os.path.normpath(self.folder / word))
+            # Without ".." first: what is too long to be opened as it is written may be short then.
+            short = os.path.normpath(os.path.join(self.folder, word))  # noqa: PTH118 - a Path of a long text takes long
+            if len(short) > _LONGEST_PATH:
+                return None
+            path = Path(short)
             is_inside = path.is_relative_to(self.folder) or path.is_relative_to(self.root)
             if is_inside and path not in (self.folder, self.root) and os.path.lexists(path):
                 return path

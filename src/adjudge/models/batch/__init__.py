@@ -3,7 +3,7 @@
 A provider's batch is a *job* here. All jobs go through one state machine, whatever their provider calls its steps:
 
     planned → uploading → creating → waiting → ended → collected
-                             ├→ doubtful (the creation was not answered)
+                             ├→ doubtful (the creation was not answered)    └→ doubtful (lines are missing)
                              └→ refused  (nothing was created)            waiting → cancelling → ended
 
 * ``job`` has the states, what a provider says of a job, and what a line of its results came to.

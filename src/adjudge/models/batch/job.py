@@ -14,9 +14,9 @@ State = Literal[
     "planned", "uploading", "creating", "doubtful", "refused", "waiting", "cancelling", "ended", "collected"
 ]
 """The stage of a job. ``planned`` and ``uploading``: nothing was created, for certain. ``creating``: the one request
-that creates it may have been sent. ``doubtful``: it was sent, and its answer is not known. ``refused``: the provider
-created nothing. ``ended``: nothing more will be answered, whatever the provider calls it. ``collected``: each of its
-requests has an outcome on disk."""
+that creates it may have been sent. ``doubtful``: it was sent, and its answer is not known; or it ended without some of
+its answers, which may have been paid for. ``refused``: the provider created nothing. ``ended``: nothing more will be
+answered, whatever the provider calls it. ``collected``: each of its requests has an outcome on disk."""
 
 Phase = Literal["waiting", "cancelling", "ended"]
 """The phase of a job at the provider, whatever word it has for that."""

@@ -1,4 +1,7 @@
-"""Lines: result files cut into them, and requests put together to jobs that keep to the limits."""
+"""Lines: result files cut into them, and requests put together to jobs that keep to the limits.
+
+Which missing lines make a job doubtful is decided in ``runs/batch/dispatcher.py`` (``_collect_results``).
+"""
 
 from __future__ import annotations
 

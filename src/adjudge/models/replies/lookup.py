@@ -1,4 +1,7 @@
-"""The row of a recording that answers a request: by its case, else by its key; each once, in the file's order."""
+"""The row of a recording that answers a request: by its case, else by its key; each once, in the file's order.
+
+A reply that the cache keeps is found in ``cache.py``.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from adjudge.models.model import FunctionIdentity, Request
 from adjudge.models.replies.row import Row
 
 
-class Recorded:
+class RecordingIndex:
     """The rows of a recording by what they are found by."""
 
     def __init__(self, all_rows: list[Row]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from adjudge.errors import UsageError
 from adjudge.models.model import FunctionIdentity, Model, Reply, Request, find_function
 from adjudge.models.replies.key import describe_request, make_key
-from adjudge.models.replies.lookup import Recorded
+from adjudge.models.replies.lookup import RecordingIndex
 from adjudge.models.replies.miss import describe_nearest, describe_other, make_miss
 from adjudge.models.replies.recording import read_rows
 from adjudge.models.replies.row import make_reply
@@ -55,7 +55,7 @@ class ReplayModel:
         """The one recorded model whose rows are used; ``None`` uses them all."""
         self.function_identity = None if function is None else _identify_function(function)
         """The judge in code whose answers these are; ``None`` for those of models."""
-        self._index: Recorded | None = None
+        self._index: RecordingIndex | None = None
         self._missed = 0
 
     @property
@@ -108,20 +108,20 @@ class ReplayModel:
         except (OSError, UsageError):  # the file was changed meanwhile; that there is no reply is said all the same
             return ""
 
-    def _open_index(self) -> Recorded:
+    def _open_index(self) -> RecordingIndex:
         index = self._find_index()
         if index is None:
             of = f" of {self.only}" if self.only else ""
             raise UsageError(f"the recording {str(self.path)!r} has no rows{of}")
         return index
 
-    def _find_index(self) -> Recorded | None:
+    def _find_index(self) -> RecordingIndex | None:
         """The rows that are used, read at the first call; ``None`` where there are none. Raises ``UsageError``."""
         if self._index is None:
             rows = [row for row in read_rows(self.path) if self.only in (None, row.model) or row.erased is not None]
             if not rows:
                 return None
-            index = Recorded(rows)
+            index = RecordingIndex(rows)
             if len(index.models) > MAX_MODELS:
                 raise UsageError(
                     f"the recording {str(self.path)!r} has rows of {len(index.models):,} models, and at most "

@@ -1,5 +1,7 @@
 """The view of requests on the page *Approvals*: values made from them, without a store or a clock.
 
+The addresses are in ``approvals.py`` (``show_request``).
+
 A request that its reader is to decide without the judge is made without it: neither the verdict, criteria, rules,
 quotations and seats nor what other people said are in the value, so the page cannot show them.
 """

@@ -44,6 +44,7 @@ from adjudge.ledger.search_text import LONGEST_QUERY
 from adjudge.server.api.approvals import MOST_CLOSED, can_see
 from adjudge.server.api.endpoint import explaining_usage
 from adjudge.server.caller import Caller, require
+from adjudge.server.csrf import is_asked_for
 from adjudge.server.links import check_link
 from adjudge.server.pages.approval_view import (
     Reader,
@@ -61,7 +62,7 @@ from adjudge.server.pages.approval_view import (
 )
 from adjudge.server.pages.opened_query import OpenedQuery
 from adjudge.server.pages.page import Context, add_page, find_local_path, redirect, render_page, send_text, show_page
-from adjudge.server.pages.read_windows import find_read, keep_read
+from adjudge.server.pages.read_windows import find_read, set_read_cookie
 from adjudge.server.pages.stopped_run import find_stopped_run
 from adjudge.server.problem import Problem
 from adjudge.server.sessions import YEAR, set_cookie
@@ -248,11 +249,14 @@ async def show_more(  # noqa: PLR0917 - each is a part of the request
 async def _show(
     request: Request, state: ServerState, caller: Caller, approval: Approval, context: Context, *, status: int = 200
 ) -> Response:
-    """Answer with the page of a request, and have the browser keep what it shows of long texts."""
+    """Answer with the page of a request, and a cookie that says which parts of long texts were shown.
+
+    What was not shown cannot be approved.
+    """
     response = await show_page(request, "approvals.html", context, caller=caller, status=status)
     item = context["item"]
     if isinstance(item, RequestView):
-        keep_read(response, caller, approval, item.context.read, state.settings)
+        set_read_cookie(response, caller, approval, item.context.read, state.settings)
     return response
 
 
@@ -333,10 +337,10 @@ async def send_content(
     if text is None:
         raise Problem(404, f"the {part} was not kept with this request", code="not_kept")
     response = send_text(text, part)
-    if is_long(text):
+    if is_long(text) and is_asked_for(request):
         every = frozenset(range(1, count_windows(text) + 1))
         read = {**find_read(request, caller, approval), part: every}
-        keep_read(response, caller, approval, read, state.settings)
+        set_read_cookie(response, caller, approval, read, state.settings)
     return response
 
 

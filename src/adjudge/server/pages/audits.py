@@ -26,7 +26,7 @@ from adjudge.server.links import check_link
 from adjudge.server.pages.approval_view import Reader, RequestView, make_request_view
 from adjudge.server.pages.opened_query import OpenedQuery
 from adjudge.server.pages.page import Context, add_page, redirect, send_text, show_page
-from adjudge.server.pages.read_windows import find_read, keep_read
+from adjudge.server.pages.read_windows import find_read, set_read_cookie
 from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState, ServerState
 
@@ -81,7 +81,7 @@ async def show_audit(
     response = await show_page(request, "audits.html", context, caller=caller)
     item = context["item"]
     if isinstance(item, RequestView):
-        keep_read(response, caller, asked, item.context.read, state.settings, path=_PATH)
+        set_read_cookie(response, caller, asked, item.context.read, state.settings, path=_PATH)
     return response
 
 

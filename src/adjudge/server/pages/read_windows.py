@@ -46,7 +46,7 @@ def find_read(request: Request, caller: Caller, approval: Approval) -> ReadWindo
     return read
 
 
-def keep_read(
+def set_read_cookie(
     response: Response,
     caller: Caller,
     approval: Approval,

@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query
@@ -36,13 +35,10 @@ from adjudge.server.pages.stopped_run import find_stopped_run
 from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState
 from adjudge.server.story import Story, load_story
-from adjudge.templates.call_view import make_call_view
 from adjudge.templates.environment import quote_segment
-from adjudge.templates.evidence import MarkedText, mark_window
 from adjudge.templates.figures import format_count
-from adjudge.templates.judged_text import make_judged_text, open_conversation
-from adjudge.templates.opened import MOST_DRAWN, Opened, TextWindow, is_long
-from adjudge.templates.transcript_view import make_transcript_view
+from adjudge.templates.judged_text import make_content_view, make_judged_text
+from adjudge.templates.opened import Opened
 
 router = APIRouter()
 
@@ -109,29 +105,16 @@ def _make_texts(story: Story, result: JudgeResult | None, opened: Opened) -> Con
     row, content = story.row, story.row.content
     quotations = () if result is None else list_quotations(result)
     findings = () if result is None else list_findings(result)
-    call = None if content is None or is_long(content) else make_call_view(content, quotations, findings=findings)
-    talk = None if content is None else open_conversation(content)
-    most = MOST_DRAWN if is_long(content or "") else None
-    view = partial(make_transcript_view, opened=opened, quotations=quotations, findings=findings, most_drawn=most)
-    window = opened.find_window("content", content or "", begins=talk is None)
-    transcript = None if talk is None or window is not None else view(talk)
+    shown = None if content is None else make_content_view(content, quotations, findings, opened)
+    call = None if shown is None else shown.call
     return {
         "title": call.tool if call is not None and not row.title else _make_title(row),
-        "marked": call or transcript or (None if content is None else _mark_quotations(content, quotations, window)),
-        "is_call": call is not None,
-        "is_transcript": call is None and transcript is not None,
-        "is_long": most is not None,
-        "window": window,
+        "shown": shown,
         "judged_with": [
             make_judged_text(text, name, first=100 * number, opened=opened, folds=False)
             for number, (name, text) in enumerate(story.context.items(), 1)
         ],
     }
-
-
-def _mark_quotations(content: str, quotations: Sequence[str], window: TextWindow | None) -> MarkedText:
-    begin, end = (0, len(content)) if window is None else (window.begin, window.end)
-    return mark_window(content, quotations, begin, end)
 
 
 def _find_policy(related: Sequence[Entry], decision: Decision) -> str:

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlencode
@@ -50,14 +49,12 @@ from adjudge.server.pages.runs import MOST_TREND, Reader, list_differing
 from adjudge.server.problem import Problem
 from adjudge.server.run_folders import RunSummary
 from adjudge.server.state import CurrentPageState, PageState
-from adjudge.templates.call_view import make_call_view
 from adjudge.templates.difference import DiffLine, DiffPart, compare_words
 from adjudge.templates.environment import quote_segment
-from adjudge.templates.evidence import mark_window
 from adjudge.templates.json_difference import make_json_difference
-from adjudge.templates.judged_text import open_conversation
-from adjudge.templates.opened import MOST_DRAWN, Opened, is_long
-from adjudge.templates.transcript_view import make_transcript_view
+from adjudge.templates.judged_text import make_content_view
+from adjudge.templates.opened import Opened, is_long
+from adjudge.templates.transcript_values import ContentView
 
 router = APIRouter()
 
@@ -280,7 +277,9 @@ def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]
     content = _write_content(this.case.content)
     results = [item.result for item in items]
     return {
-        **_mark_content(content, [result for result in results if isinstance(result, JudgeResult)], visit.opened),
+        "shown": _show_content(
+            content, [result for result in results if isinstance(result, JudgeResult)], visit.opened
+        ),
         "rows": rows,
         "this": this,
         "content": content,
@@ -298,19 +297,11 @@ def _collect_judged(state: PageState, visit: CaseVisit, items: Sequence[RunItem]
     }
 
 
-def _mark_content(content: str, results: Sequence[JudgeResult], opened: Opened) -> Context:
-    """Mark in a content what judges quoted: in the rows of a call, in the transcript of a conversation."""
+def _show_content(content: str, results: Sequence[JudgeResult], opened: Opened) -> ContentView:
+    """Show a content with what any of its judgements quotes and finds."""
     quotations = [text for result in results for text in list_quotations(result)]
     findings = [placed for result in results[:MOST_SAMPLES] for placed in list_findings(result)]
-    call = None if is_long(content) else make_call_view(content, quotations, findings=findings)
-    talk = None if call is not None else open_conversation(content)
-    window = opened.find_window("content", content, begins=talk is None)
-    view = partial(make_transcript_view, opened=opened, quotations=quotations, findings=findings)
-    most = MOST_DRAWN if is_long(content) else None
-    transcript = None if talk is None or window is not None else view(talk, most_drawn=most)
-    begin, end = (0, len(content)) if window is None else (window.begin, window.end)
-    marked = call or transcript or mark_window(content, quotations, begin, end)
-    return {"call": call, "transcript": transcript, "window": window, "marked": marked}
+    return make_content_view(content, quotations, findings, opened)
 
 
 def _list_runs(state: PageState, visit: CaseVisit, items: Sequence[RunItem]) -> list[CaseInRun]:

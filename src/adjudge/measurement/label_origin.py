@@ -1,6 +1,7 @@
 """The labels that are a random sample of the contents that were judged: by whom they were drawn, and from what.
 
-Which labelled cases count for a rate is decided in ``rate.py`` (``find_sampling``).
+Nothing is drawn here: the cases that people label are drawn in ``labels/plan.py`` (``_draw_phase``). Which labelled
+cases count for a rate is decided in ``rate.py`` (``find_sampling``).
 """
 
 from __future__ import annotations
