@@ -74,7 +74,7 @@ def label(pairs: Run, *, most: int = PAIRS) -> None:
     """Somebody labels what comes next, and is right."""
     plan = load_plan(pairs)
     drawn = None if plan is None else {planned.case for planned in plan.order}
-    with open_label_queue(pairs) as queue:
+    with open_label_queue(pairs, seed=1) as queue:
         for _ in range(most):
             task = queue.next("ann")
             if task is None or (drawn is not None and task.case not in drawn):

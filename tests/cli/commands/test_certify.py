@@ -75,7 +75,7 @@ def provide_project(
         configure(url)
         if not (measured / "run").exists():
             assert line("run", "data.jsonl", "--judge", "words", "--rubric", "polite", "--out", "run").status == 0
-            with open_label_queue("run") as queue:
+            with open_label_queue("run", seed=1) as queue:
                 label_all(queue, "ann", is_good, most=LABELLED)
             shutil.copytree("run", measured / "run")
         yield line, url
