@@ -19,8 +19,8 @@ def list_patched_files(patch: str) -> tuple[str, ...]:
     Raises ``UsageError`` for a text that is no patch, for a line that begins like a header and is none of those known,
     since it could name a file, and for a name with blanks around it or characters that may end a line.
     """
-    # At newlines alone, as Codex does: ``splitlines`` ends a line at a dozen other characters, so a file's name would
-    # end for us where it goes on for Codex.
+    # Codex splits lines at newlines alone. ``splitlines`` also splits at nine other characters, so it would read only
+    # the beginning of a name that has one of them, and another file would be checked than the one that Codex writes.
     lines = [line.removesuffix("\r") for line in patch.strip().split("\n")]
     if len(lines) < 2 or lines[0].strip() != _MARKS[0] or lines[-1].strip() != _MARKS[1]:
         raise UsageError("the patch does not begin and end as one, so the files that it writes are unknown")

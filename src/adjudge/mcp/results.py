@@ -119,7 +119,7 @@ def _split_media(dumped: dict[str, Any], *, keeps: bool) -> tuple[dict[str, Any]
 
 
 def _list_data(block: Any) -> list[str]:
-    """List the base64 texts of a block of a result: of a picture, a sound or a resource, wherever they stand."""
+    """List the base64 texts of a block of a result: ``data`` of pictures and sounds, ``blob`` of resources."""
     if not isinstance(block, dict):
         return []
     resource = block.get("resource")

@@ -184,5 +184,5 @@ class ContentView:
 
     @property
     def marked(self) -> CallView | TranscriptView | MarkedText | None:
-        """The one that is there, which says where each quotation stands in it."""
+        """The view that is there; it has the places of the quotations."""
         return self.call or self.transcript or self.text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adjudge.cli import options as option
-from adjudge.cli.exit_status import UNDECIDED
+from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.measurement import check_target, read_labels
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import complain, complain_once, note, print_document, show_progress, write_json
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from adjudge.measurement.calibration import Calibration
     from adjudge.measurement.cascade_calibration import CascadeCalibration
 
-STATUSES = {"kept": 0, "none can": 1, "cannot tell": UNDECIDED}
+STATUSES = {"kept": DONE, "none can": FAILED, "cannot tell": UNDECIDED}
 """The exit status of each outcome."""
 
 
