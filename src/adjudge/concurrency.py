@@ -2,6 +2,8 @@
 
 Somebody else's coroutine is awaited in a task of its own (``Timeout.run``). Awaited in ours, one that swallows its
 cancellation would keep us as long as it likes, and would hand back a late answer as if nothing had happened.
+
+How many requests are under way at once is decided in ``models/rate_limit.py`` (``Pace``) and ``runs/pool.py``.
 """
 
 from __future__ import annotations

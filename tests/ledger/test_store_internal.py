@@ -53,6 +53,19 @@ def test_no_connection_is_made_before_it_is_known_how(url: str, monkeypatch: pyt
     assert seen == [None]
 
 
+def test_a_reader_that_comes_after_the_end_leaves_no_connection_open(url: str):
+    """The thread of a read that was cancelled may begin, or go on, when the ledger is closed already."""
+    store = Store(url, signer=None, about={})
+    store.prepare()
+    store.close()
+
+    store.prepare()
+
+    files = store._database._files
+    assert (store._database._engine, store._database._users) == (None, {})
+    assert files is None or files._idle == []
+
+
 def test_an_append_is_not_lost_behind_the_end_of_a_ledger(url: str, monkeypatch: pytest.MonkeyPatch):
     """Another thread may close the ledger at the worst moment: what is handed in is written, and nobody waits on."""
     submit = LedgerWriter.submit

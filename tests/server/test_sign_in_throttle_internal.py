@@ -9,8 +9,8 @@ pytest.importorskip("fastapi")
 
 def count_tries(addresses: list[str]) -> int:
     """How many attempts in one name are let through, one from each address."""
-    from adjudge.server.limits import SignInThrottle
     from adjudge.server.problem import Problem
+    from adjudge.server.sign_in_throttle import SignInThrottle
 
     throttle, tries = SignInThrottle(), 0
     for address in addresses:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from adjudge.config.server import ServerSettings
-from adjudge.server.limits import WorkQueue
 from adjudge.server.problem import Problem
+from adjudge.server.work_queue import WorkQueue
 from adjudge.server.work_thread import WorkThread
 
 pytestmark = pytest.mark.timed

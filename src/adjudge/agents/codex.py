@@ -114,11 +114,12 @@ class _Events:
             return
         kind, call_id = item["type"], item.get("id")
         if kind == "agent_message":
-            self.transcript.add_text("assistant", read_text(item.get("text")) if is_done else "")
+            if is_done:
+                self.transcript.add_text("assistant", read_text(item.get("text")))
         elif kind in ("reasoning", "todo_list", "error"):
             pass
         else:
-            # It stands there when it begins and when it ends; what only ends began unseen.
+            # An item has a line when it begins and one when it ends; without the first, the last makes the call.
             if not self.transcript.has_call(call_id) or entry["type"] == "item.started":
                 tool, arguments = _read_call(kind, item)
                 self.transcript.add_call(tool, arguments, call_id)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import TYPE_CHECKING, Literal
 
+from adjudge.cli.label_screen import Passage
 from adjudge.cli.output import format_seconds
-from adjudge.cli.screen import Passage
 from adjudge.cli.spelling import spell
 from adjudge.dataset.case_ids import shorten_case_id
 from adjudge.dataset.label_map import CANNOT_TELL

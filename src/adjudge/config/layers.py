@@ -1,6 +1,7 @@
 """A cache, a budget and prices around judges that the command line or ``adjudge.toml`` names.
 
-The layers are put around a judge in ``judges/layers.py`` (``with_layers``).
+The layers are put around a judge in ``judges/layers.py`` (``with_layers``). Which judge is asked where several places
+name one is decided in ``judges.py`` (``_find_default``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``[server]`` of ``adjudge.toml``: where ``adjudge serve`` listens, who may reach it, and its limits.
 
-Its limits are applied in ``server/limits.py`` and ``server/protection.py``.
+Its limits are applied in ``server/work_queue.py`` and ``server/protection.py``.
 """
 
 from __future__ import annotations

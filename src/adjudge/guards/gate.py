@@ -8,7 +8,7 @@ What a gate does with a result that is no pass is decided in ``gate_policy.py`` 
 certificate covers a result in ``certificate/qualification.py`` (``qualify``).
 
 Which answer of people opens a pending decision is decided here (``Check.resume``); whose vote counts, in
-``approval/voting.py``. Which contents are audited is decided in ``audit.py`` (``Audit.draws``). Rewriting until it
+``approval/vote_count.py``. Which contents are audited is decided in ``audit.py`` (``Audit.draws``). Rewriting until it
 passes is ``judges/improve.py``.
 """
 

@@ -1,6 +1,7 @@
 """A gate's policy: what it does with a result that is no pass (allow, ask or block). Pure.
 
-Sampling, ``mode="observe"`` and what an approval changes are in ``gate.py``.
+Sampling, ``mode="observe"`` and what an approval changes are in ``gate.py``. ``fail_open`` is a chain's, and decided in
+``judges/chain.py`` (``make_result``) by ``judges/chain_outcome.py`` (``may_open``).
 """
 
 from __future__ import annotations

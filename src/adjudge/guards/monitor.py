@@ -200,7 +200,7 @@ class _Progress:
     unanswered: int = 0
     alarm_seq: int | None = None
     models: list[str] = field(default_factory=list)
-    made_up: set[str] = field(default_factory=set)
+    planted_unanswered: set[str] = field(default_factory=set)
     """The audits that were planted and are not answered."""
     planted: int = 0
     planted_answered: int = 0
@@ -215,14 +215,14 @@ class _Progress:
     seq: int = 0
 
     def add(self, entry: Entry) -> None:
-        """Count one entry of the ledger; one that says nothing of this form is passed over."""
+        """Count one entry of the ledger; one of another kind, or whose payload cannot be read, is passed over."""
         self.seq = entry.seq
         payload = entry.payload or {}
         ident = str(payload.get("approval"))
         if entry.kind == AUDIT_PLANTED:
-            self.made_up.add(ident)
+            self.planted_unanswered.add(ident)
             self.planted += 1
-        elif ident in self.made_up:
+        elif ident in self.planted_unanswered:
             self._add_planted(entry.kind, ident, payload)
         elif entry.kind == AUDIT_REQUESTED:
             self._add_drawn(payload)
@@ -239,7 +239,7 @@ class _Progress:
     def _add_planted(self, kind: str, ident: str, payload: Mapping[str, Any]) -> None:
         if kind != AUDIT_CLOSED:
             return
-        self.made_up.discard(ident)
+        self.planted_unanswered.discard(ident)
         if payload.get("decided_by") == "human":
             self.planted_answered += 1
             self.planted_found += payload.get("status") != "approved"
@@ -305,7 +305,7 @@ class _Progress:
         # What is answered from now on about what was let through before says nothing of what people began with.
         self.tests, self.worst, self.waiting = {}, {}, {}
         self.audits = self.labels = self.bad = self.unanswered = 0
-        self.planted = len(self.made_up)
+        self.planted = len(self.planted_unanswered)
         self.planted_answered = self.planted_found = 0
         self.change = self.drawn_since = self.labels_since = 0
         self.alarm_seq = None

@@ -216,17 +216,19 @@ def _guard_tool(checks: _Checks, tool: Tool, agent: str) -> Tool:
     if _is_guarded(checks, tool):
         return tool
     if not isinstance(tool, FunctionTool):
-        raise _explain(
+        raise _make_error(
             agent, tool.name, "is no function tool: no guard sees its calls; take it away, or name it in hosted"
         )
     if tool._is_agent_tool:  # noqa: SLF001 - the SDK tells it in no other way
-        raise _explain(agent, tool.name, "is an agent; make the tool of what guard_agent returns for that agent")
+        raise _make_error(agent, tool.name, "is an agent; make the tool of what guard_agent returns for that agent")
     if tool._is_codex_tool:  # noqa: SLF001 - as above
-        raise _explain(agent, tool.name, "is a coding agent, whose own calls reach no guard here; guard it by its hook")
+        raise _make_error(
+            agent, tool.name, "is a coding agent, whose own calls reach no guard here; guard it by its hook"
+        )
     if tool.needs_approval is not False:
-        raise _explain(agent, tool.name, "has needs_approval of its own; let the guard's gate ask people instead")
+        raise _make_error(agent, tool.name, "has needs_approval of its own; let the guard's gate ask people instead")
     if tool.qualified_name != tool.name:
-        raise _explain(agent, tool.name, "has a namespace, which names of the guard's tools cannot tell apart")
+        raise _make_error(agent, tool.name, "has a namespace, which names of the guard's tools cannot tell apart")
     binding = tool._mcp_tool_binding  # noqa: SLF001 - as above
     # A binding begins with the name of the server.
     server = None if binding is None else binding[0]
@@ -245,7 +247,7 @@ def _is_guarded(checks: _Checks, tool: Tool) -> bool:
     return isinstance(tool.on_invoke_tool, _GuardedInvoker)
 
 
-def _explain(agent: str, tool: str, problem: str) -> UsageError:
+def _make_error(agent: str, tool: str, problem: str) -> UsageError:
     return UsageError(f"agent {show(agent)} cannot be guarded: its tool {show(tool)} {problem}", argument="agent")
 
 
@@ -278,7 +280,7 @@ class _GuardedAgent(Agent[Any]):
         tools = await super().get_all_tools(run_context)
         for tool in tools:
             if not _is_guarded(self.checks, tool):
-                raise _explain(self.name, tool.name, "was added after the guard; give all tools to guard_agent")
+                raise _make_error(self.name, tool.name, "was added after the guard; give all tools to guard_agent")
         return tools
 
 

@@ -1,7 +1,9 @@
 """The verdict of a chain: what its seats add up to, without a clock, a model or a loop.
 
 Every function here looks at the results that are known and says what they decide. A verdict of ``None`` means that
-more seats have to answer; an undecided one means that no answer still to come could decide.
+more seats have to answer; an undecided one means that no answer still to come could decide. Whether ``fail_open`` may
+turn that into a pass is decided here too (``may_open``, ``has_stopped_seat``); ``chain.py`` applies it
+(``make_result``).
 """
 
 from __future__ import annotations

@@ -213,6 +213,7 @@ class Database:
         self._engine: Engine | None = None
         self._users: dict[Engine, int] = {}
         self._files: _FileConnections | None = None
+        self._is_closed = False
 
     @property
     def name(self) -> str:
@@ -251,6 +252,8 @@ class Database:
             if self._files is None:
                 # Where it is now: a connection made later, from another folder, must be one to the same file.
                 self._files = _FileConnections(partial(_connect_file, os.path.abspath(str(self.file))))  # noqa: PTH100 - links are followed by SQLite
+                if self._is_closed:
+                    self._files.close()  # so that none is kept open for a next use
             files = self._files
         with files.use() as connection:
             yield connection
@@ -361,6 +364,8 @@ class Database:
         finally:
             with self._lock:
                 self._users[engine] -= 1
+                if self._is_closed:
+                    self._engine = None
                 self._dispose_unused()
 
     def _dispose_unused(self) -> None:
@@ -399,9 +404,12 @@ class Database:
         return engine
 
     def close(self) -> None:
-        """Close all connections, those in use once they are not; the next use opens new ones."""
+        """Close all connections, those in use once they are not.
+
+        A thread whose reader was cancelled may still come: it gets a connection, which is closed after that use.
+        """
         with self._lock:
-            self._engine = None
+            self._is_closed, self._engine = True, None
             files, self._files = self._files, None
             self._dispose_unused()
         if files is not None:

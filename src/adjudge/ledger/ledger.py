@@ -82,7 +82,7 @@ class Ledger:
         self._pid = os.getpid()
         self._writer: LedgerWriter | None = None
         self._finalizer: weakref.finalize[[], Ledger] | None = None
-        self._store = Store(self._url, signer=self._signer, about=self._about)
+        self._store = self._make_store()
 
     @property
     def public_key(self) -> str | None:
@@ -391,8 +391,9 @@ class Ledger:
 
     async def aclose(self) -> None:
         """Wait for pending appends and close all connections. A later use opens them again."""
-        store = self._find_store()
+        self._find_store()
         with self._lock:
+            store, self._store = self._store, self._make_store()
             writer, self._writer = self._writer, None
             if writer is not None:
                 writer.let_go()
@@ -413,17 +414,20 @@ class Ledger:
         # A connection or a thread of the process this one was forked from must not be used, or even closed.
         if self._pid != os.getpid():
             self._pid, self._writer, self._lock = os.getpid(), None, threading.Lock()
-            self._store = Store(self._url, signer=self._signer, about=self._about)
+            self._store = self._make_store()
         return self._store
+
+    def _make_store(self) -> Store:
+        return Store(self._url, signer=self._signer, about=self._about)
 
     def _submit(self, work: Draft | Callable[[], Any]) -> asyncio.Future[Any]:
         """Hand work to the writer of this ledger, which is made if there is none; return the future of its result."""
-        store = self._find_store()
+        self._find_store()
         # Loops of several threads may come here at once. Handed in under the lock as well: what came behind the end
         # of a writer that another thread closes would never be written, and never be given up.
         with self._lock:
             if self._writer is None:
-                self._writer = LedgerWriter(store)
+                self._writer = LedgerWriter(self._store)
                 # A ledger that nobody holds any more closes itself, though nobody can wait for it then.
                 self._finalizer = weakref.finalize(self, self._writer.let_go)
             return self._writer.submit(work)

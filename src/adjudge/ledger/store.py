@@ -468,7 +468,7 @@ class Store:
             raise UsageError(f"the ledger {self.name} {begun}; open it with that key, or begin another ledger")
 
     def close(self) -> None:
-        """Close all connections, those in use once they are not; the next use opens new ones."""
+        """Close all connections, those in use once they are not; a later use opens one and closes it again."""
         self._is_ready, self._tables = False, frozenset()
         self._database.close()
 

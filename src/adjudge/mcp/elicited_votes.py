@@ -21,10 +21,10 @@ from adjudge.formats.blanks import split_hidden
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.approvals import Approvals
-from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import digest_shown
 from adjudge.guards.approval.request import LONGEST_REASON
-from adjudge.guards.approval.voting import find_refusal
+from adjudge.guards.approval.vote_check import cast_vote
+from adjudge.guards.approval.vote_count import find_refusal
 from adjudge.guards.tool_guard.effects import list_effects
 from adjudge.hooks import logger
 

@@ -155,8 +155,8 @@ class Question:
         threshold: The passing threshold in force, for results that are undecided.
         wants_everybody: Let counting chains wait for every seat, even if they pass. A guard in which no judge can be
             outvoted has to know that no seat objects.
-        wants_objections: Let counting chains that have not passed wait for every seat. A policy that may let content
-            through, or ask a person about it, has to know whether a seat objects. A pass still stops early.
+        wants_objections: Let counting chains wait for every seat until the outermost chain has passed. A policy that
+            may let content through, or ask a person about it, has to know whether a seat objects.
         wants_failure_at_once: Let a counting chain that has failed answer at once, whoever else it waits for. A judge
             of somebody's own asks it, and a limit around that judge would lose the failure, which is itself the
             objection.
@@ -212,8 +212,8 @@ class Question:
     that no seat objects.
     """
     wants_objections: bool = False
-    """Let counting chains that have not passed wait for every seat. A policy that may let content through, or ask a
-    person about it, has to know whether a seat objects. A pass still stops early.
+    """Let counting chains wait for every seat until the outermost chain has passed. A policy that may let content
+    through, or ask a person about it, has to know whether a seat objects.
     """
     wants_failure_at_once: bool = False
     """Let a counting chain that has failed answer at once, whoever else it waits for. A judge of somebody's own asks

@@ -199,7 +199,7 @@ def _show_estimates(rows: Sequence[Sequence[Cell]], *, caption: str = "") -> Tab
 
 
 def _show_criteria(criteria: Sequence[Measurement]) -> Table:
-    """Make the table of criteria that people labelled."""
+    """Make the table of criteria that people labelled; ``differ`` counts where the judge and people differ."""
     columns = [
         Column("criterion"),
         Column("labelled", "number", wide=True),

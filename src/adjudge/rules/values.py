@@ -116,8 +116,8 @@ def join_halves(text: str) -> str:
 def list_values(text: str, *, strict: bool = False) -> list[Value] | None:
     """List every value of a text that is JSON, or whose lines are, in order; ``None`` for any other text.
 
-    Raises ``TooDeepError`` for what nests too deeply, counted through the JSON that texts hold; with ``strict``,
-    nothing is raised and what cannot be read to its end is no JSON.
+    Raises ``TooDeepError`` for what nests too deeply, counted through the JSON that texts hold. With ``strict``, only
+    one whole JSON value counts: lines are not read, what cannot be read to its end is no JSON, and nothing is raised.
     """
     try:
         root = _read_nested(text, 0, strict=strict)

@@ -1,7 +1,7 @@
 """Accounts of people: a name, a password as argon2id, and what the account may do.
 
 What an account may do is decided in ``permissions.py`` (``Permissions``), how long a session of it lasts in
-``sessions.py``, and how often a sign-in may fail in ``limits.py`` (``SignInThrottle``).
+``sessions.py``, and how often a sign-in may fail in ``sign_in_throttle.py``.
 """
 
 from __future__ import annotations

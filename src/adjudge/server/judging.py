@@ -3,7 +3,7 @@
 A request names what the configuration has, and nothing else: no model, no address and no path, so that nobody can have
 the server ask a host of their choosing or read a file.
 
-How many contents are judged at once is decided in ``limits.py`` (``WorkQueue``).
+How many contents are judged at once is decided in ``work_queue.py``.
 """
 
 from __future__ import annotations

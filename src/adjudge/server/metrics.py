@@ -10,7 +10,7 @@ from starlette.requests import Request
 from adjudge.guards.decision import Decision
 
 if TYPE_CHECKING:
-    from adjudge.server.limits import WorkQueue
+    from adjudge.server.work_queue import WorkQueue
 
 _BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 

@@ -29,11 +29,12 @@ from adjudge.server.database import make_tables
 from adjudge.server.hooks import ServerHooks, open_hooks
 from adjudge.server.judging import ServerJudges, open_judges
 from adjudge.server.key_memory import KeyMemory
-from adjudge.server.limits import SignInThrottle, WorkQueue
 from adjudge.server.links import make_linker
 from adjudge.server.problem import Problem
 from adjudge.server.run_folders import LabelDesk, explain_trouble, scan_folder
 from adjudge.server.run_library import RunLibrary
+from adjudge.server.sign_in_throttle import SignInThrottle
+from adjudge.server.work_queue import WorkQueue
 from adjudge.server.work_thread import WorkThread
 
 if TYPE_CHECKING:

@@ -2,6 +2,9 @@
 
 ``begin_promotion`` claims the tool, ``ask_promotion`` asks the panel (``review.py``), and ``end_promotion`` writes the
 verdict, its entry and the new tier in one transaction. ``ToolRegistry.promote`` calls them in this order.
+
+Whether a tool may run at all is decided in ``obstacles.py`` (``find_use_obstacle``), and what a review of it finds in
+``review.py``.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ The judge's own rate is off by its errors. Labels of cases that were drawn at ra
 nothing has to be assumed about the judge (the *internal* design). Labels that somebody chose, and labels of another
 run, give no rate: a judge errs more often on one kind of content than on another, and such labels do not show how often
 it errs here.
+
+The estimate itself and its limits are computed in ``double_sampling.py``.
 """
 
 from __future__ import annotations

@@ -293,5 +293,6 @@ def _estimate_labels(
         return None
     needed = int(enough[0])
     if risk == "wrong_given_pass":
+        # Of what a threshold releases, twice the fewest are asked for, as in ``find_first_step``.
         needed = math.ceil(max(needed, 2 * find_fewest_labels(bound, level)) * cases / step.released)
     return max(needed, labels + 1)

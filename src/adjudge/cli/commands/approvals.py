@@ -1,6 +1,6 @@
 """``adjudge approvals``: requests to people, and their decisions, each as the operating system's user.
 
-Whose vote counts is decided in ``guards/approval/voting.py`` (``find_refusal``).
+Whose vote counts is decided in ``guards/approval/vote_count.py`` (``find_refusal``).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from adjudge.formats.display import describe_models, describe_outcome, name_mark
 from adjudge.formats.numbers import format_apart, format_score
 from adjudge.formats.text import clean
 from adjudge.formats.text import show as quote
-from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import digest_shown
 from adjudge.guards.approval.pending import list_judged_with
 from adjudge.guards.approval.title import find_action, make_title
+from adjudge.guards.approval.vote_check import cast_vote
 from adjudge.guards.approval_digest import CONTEXT
 from adjudge.guards.tool_guard.effects import list_effects
 from adjudge.guards.tool_guard.history import read_call_history

@@ -15,9 +15,9 @@ from adjudge.cli import options as option
 from adjudge.cli.commands.ledger import find_user
 from adjudge.cli.exit_status import DONE, UNDECIDED
 from adjudge.cli.keyboard import forget_typed, read_key, watching_terminal
+from adjudge.cli.label_screen import Pages, Passage, ScreenLine, fit
 from adjudge.cli.labelling import KEYS, Labelling, LabellingOptions
 from adjudge.cli.output import complain, draws, is_terminal, note, print_line, write_lines, write_screen
-from adjudge.cli.screen import Pages, Passage, ScreenLine, fit
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import show
 

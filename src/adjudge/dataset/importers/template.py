@@ -1,4 +1,7 @@
-"""Texts with ``{{ variables }}`` as suites write them: names in braces, and nothing of a template language."""
+"""Texts with ``{{ variables }}`` as suites write them: names in braces, and nothing of a template language.
+
+What a variable without a value becomes is decided in each importer (``promptfoo.py``: ``_fill_in``).
+"""
 
 from __future__ import annotations
 

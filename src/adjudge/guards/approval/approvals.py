@@ -1,6 +1,6 @@
 """Approvals: asking people, counting what they say, and recording every step.
 
-Whose vote counts, and what votes add up to, is decided in ``voting.py``; ``store.py`` has the transactions, and
+Whose vote counts, and what votes add up to, is decided in ``vote_count.py``; ``store.py`` has the transactions, and
 ``request.py`` the terms of a request. Votes that overruled a judge become labelled cases here (``export_labels``).
 """
 
@@ -97,7 +97,7 @@ from adjudge.guards.approval.store import (
     read_shown,
 )
 from adjudge.guards.approval.tables import make_tables
-from adjudge.guards.approval.voting import find_final_vote
+from adjudge.guards.approval.vote_count import find_final_vote
 from adjudge.guards.approval.webhook import DeliveryQueue, MakeLink, Webhook, find_event
 from adjudge.guards.decision import ApprovalAnswer, Decision
 from adjudge.hooks import logger

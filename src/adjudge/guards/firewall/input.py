@@ -1,4 +1,7 @@
-"""The input firewall: arguments from elsewhere, before they reach a function."""
+"""The input firewall: arguments from elsewhere, before they reach a function.
+
+The verdict is decided in ``_conclude``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Probes: an input, the output that was good for it, and the contract; and the levels of drift."""
+"""Probes: an input, the output that was good for it, and the contract; and the levels of drift.
+
+The outcome of a probe is decided in ``evaluate.py`` (``_decide``).
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ Where the code for each step of a job is:
   ``_search_doubtful`` looks for it among the provider's jobs: if it is found, it is waited for.
 * ``_requeue_requests`` puts the requests of a job that never ran back among those to be sent (``refused``).
 * ``recover`` does the same for what an earlier process left half done.
+* How many requests, and of what size, go into one job is decided in ``models/batch/lines.py`` (``split_by_limits``).
 
 Each state is on disk before the next step is taken. To find out what became of a batch, begin with
 ``adjudge batch list RUN --json``: it has the state, the label, the provider's id and the last message of each.

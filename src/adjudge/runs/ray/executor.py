@@ -18,7 +18,7 @@ from adjudge.errors import AdjudgeError
 from adjudge.question.token import make_run_secret
 from adjudge.runs.executor import Ending, Work
 from adjudge.runs.item import RunItem
-from adjudge.runs.ray.assignment import ActorTask, check_plan, pack_task, pack_unit
+from adjudge.runs.ray.actor_task import ActorTask, check_plan, pack_task, pack_unit
 from adjudge.runs.ray.cluster import CPUS, RayCluster, choose_actors, connect, make_failure
 from adjudge.runs.ray.driver import RayDriver
 from adjudge.runs.ray.relay import WAITING, Relay

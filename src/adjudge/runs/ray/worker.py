@@ -25,7 +25,7 @@ from adjudge.result import JudgeResult
 from adjudge.runs.judging import Assignment, check_ready
 from adjudge.runs.layers import RunLayers
 from adjudge.runs.pool import Finish, Pool
-from adjudge.runs.ray.assignment import ActorTask, list_transports
+from adjudge.runs.ray.actor_task import ActorTask, list_transports
 from adjudge.runs.ray.relay import RelayClient, unpack
 from adjudge.runs.schedule import Unit
 
@@ -51,6 +51,7 @@ class RayWorker:
             self._opening = asyncio.ensure_future(self._open_session())
         session = await asyncio.shield(self._opening)
         numbers = block.column("number").to_pylist()
+        # Without a session the driver has been told, and ends the run: what is handed back here is judged by nobody.
         if session is not None:
             await session.judge(dict(zip(numbers, block.column("unit").to_pylist(), strict=True)))
         return block.select(["number"])

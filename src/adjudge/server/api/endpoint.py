@@ -1,6 +1,6 @@
 """The common part of all endpoints: strict reading of bodies, exact types of their members, and plain JSON answers.
 
-How many contents are judged at once is decided in ``server/limits.py`` (``WorkQueue``), and what an error says in
+How many contents are judged at once is decided in ``server/work_queue.py``, and what an error says in
 ``server/problem.py``.
 """
 

@@ -17,10 +17,10 @@ from adjudge.content import digest_text
 from adjudge.formats.numbers import format_score
 from adjudge.formats.text import clean
 from adjudge.guards.approval.approval import Approval, Vote
-from adjudge.guards.approval.casting import name_decider
 from adjudge.guards.approval.completeness import Gap, digest_shown
 from adjudge.guards.approval.queue import QueuePlaces, RequestSummary
 from adjudge.guards.approval.title import find_action, make_title
+from adjudge.guards.approval.vote_check import name_decider
 from adjudge.guards.approval_digest import CONTEXT
 from adjudge.guards.tool_guard.effects import list_effects
 from adjudge.guards.tool_guard.guard import FILES_NOT_BOUND, USE_WITHIN

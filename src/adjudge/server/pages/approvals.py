@@ -4,7 +4,7 @@ Nothing here decides by GET, and nothing approves several requests at once. A vo
 it can no longer be taken back.
 
 What of a request its reader is not to see yet is decided in ``approval_view.py`` (``is_hidden``), and whose vote counts
-in ``guards/approval/voting.py`` (``find_refusal``).
+in ``guards/approval/vote_count.py`` (``find_refusal``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from starlette.responses import Response
 from adjudge.errors import DecisionRefused, LedgerError, UsageError
 from adjudge.formats.times import get_now
 from adjudge.guards.approval.approval import Approval
-from adjudge.guards.approval.casting import cast_vote
 from adjudge.guards.approval.completeness import Gap
 from adjudge.guards.approval.figures import ReviewerFigures
 from adjudge.guards.approval.pending import PendingDecision, list_judged_with
@@ -38,6 +37,7 @@ from adjudge.guards.approval.queue import (
     QueueReader,
 )
 from adjudge.guards.approval.request import LONGEST_ANSWER, LONGEST_REASON
+from adjudge.guards.approval.vote_check import cast_vote
 from adjudge.guards.tool_guard.history import read_call_history
 from adjudge.hooks import logger
 from adjudge.ledger.search_text import LONGEST_QUERY

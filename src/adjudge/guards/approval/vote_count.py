@@ -1,7 +1,7 @@
 """Votes on a request for approval: whose counts, when it is final, and what the votes add up to.
 
 Values without a store and without a clock: ``store.py`` calls these in its transactions. Whether a person saw the
-request, and whether they have to give a reason, is decided in ``casting.py`` (``_check_approval``) and ``store.py``
+request, and whether they have to give a reason, is decided in ``vote_check.py`` (``_check_approval``) and ``store.py``
 (``_find_gap``).
 """
 
