@@ -25,7 +25,7 @@ SHARE = 10
 SLOW_SHARE = 3
 """Of a table marked ``slow_table``, whose cases each take a second or more, one in this many runs."""
 
-SECOND_RING = ("integration", "slow")
+SECOND_RING = ("integration", "slow", "timed")
 """Markers of the tests that the first ring leaves out."""
 
 FIRST_RING_SHARE = 3

@@ -13,6 +13,7 @@ from adjudge.models import Reply
 from adjudge.testing import FAULTS, FaultyModel, ScriptedModel
 from kit.judges import NO, YES, Plain, names, scores, summarise
 from kit.loops import run_virtual
+from kit.patience import HANG
 from kit.wire import break_off, completion, error, reset, serve
 
 pytestmark = [pytest.mark.timed, pytest.mark.matrix]
@@ -249,10 +250,11 @@ NO_RETRY = {"x-should-retry": "false"}
 )
 def test_a_provider_that_fails_decides_nothing(step, because):
     """Over a real connection: 4xx, 5xx, nonsense, a reset, half an answer, silence."""
+    limit = 0.5 if "timeout" in because else HANG
 
     async def main():
-        async with serve(step) as server, Judge(f"{server.url}#m", timeout=0.5) as judge:
-            return await judge.ask("Safe?"), await JudgeChain([judge], timeout=0.5).ask("Safe?")
+        async with serve(step) as server, Judge(f"{server.url}#m", timeout=limit) as judge:
+            return await judge.ask("Safe?"), await JudgeChain([judge], timeout=limit).ask("Safe?")
 
     for result in asyncio.run(main()):
         assert result.outcome == "undecided"

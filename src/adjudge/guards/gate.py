@@ -380,7 +380,7 @@ class Check:
         blocked = replace(blocked, metadata=to_plain(blocked.metadata), basis=basis, detail=detail)
         try:
             blocked = replace(blocked, request=self._digest(blocked))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - metadata of somebody's own may be anything
+        except Exception as error:  # noqa: BLE001 - metadata of somebody's own may be anything
             return replace(blocked, detail=_join(self._report(error, "nobody could be asked"), because))
         approval_id, error = await call_safely(gate.approvals.request, blocked, message, **shown, **limits, **gate.ask)
         if isinstance(error, RequestExists) and self.request is not None and self.request.joins:
@@ -459,7 +459,7 @@ class Check:
         basis |= copy_request_description(pending.basis)
         try:
             is_same = self._digest(replace(pending, basis=basis)) == pending.request
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - what was read back may hold anything
+        except Exception as error:  # noqa: BLE001 - what was read back may hold anything
             return self._report(error, "the request could not be compared")
         if is_same:
             return None

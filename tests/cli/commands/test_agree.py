@@ -264,8 +264,9 @@ def test_a_gate_waits_for_the_plan_and_looks_once(judged: Line):
     assert "lower limit for one look" in passed.err
     assert "lower limit for one look" in missed.err
     assert "with further labels, the wider limits for every look decide" in missed.err
+    assert judged("agree", "measured").status == 0
     rows = [json.loads(row) for row in Path("measured", "looks.jsonl").read_text().splitlines()]
-    assert {"report", "plan"} == {row["by"] for row in rows}
+    assert {"report", "plan", "agree"} == {row["by"] for row in rows}
 
 
 def test_what_a_reader_must_know_comes_first_in_every_form(judged: Line):

@@ -76,17 +76,19 @@ def test_an_approval_waits_for_a_denial_that_is_pending_and_for_no_other_approva
 
 def test_who_waits_is_told_afterwards_alone(url: str):
     """A gate goes on with a yes when nobody can take it back any more."""
+    clock = Clock()
 
-    async def work(approvals: Approvals, ident: str) -> tuple[Any, Any]:
-        await approvals.decide(ident, "ana", True, "read it", undo_seconds=0.4)
+    async def work(approvals: Approvals, ident: str) -> tuple[bool, Any]:
+        await approvals.decide(ident, "ana", True, "read it", undo_seconds=10)
         waiting = asyncio.create_task(approvals.wait(ident))
-        await asyncio.sleep(0.1)
-        answer = await waiting if waiting.done() else None
-        return answer, await waiting
+        await asyncio.sleep(0.1)  # it has looked; no time has passed for it
+        early = waiting.done()
+        clock.pass_by(10)
+        return early, await waiting
 
-    early, answer = ask(url, work)
+    early, answer = ask(url, work, clock=clock)
 
-    assert early is None
+    assert not early
     assert (answer.approved, answer.by, answer.reason) == (True, "ana", "read it")
 
 
@@ -185,6 +187,7 @@ def test_listing_counts_what_is_final(url: str):
 
 def test_a_gate_blocks_while_the_approval_can_be_taken_back(url: str):
     """Its decision comes once the vote counts, and not from the vote."""
+    clock = Clock()
 
     async def work(approvals: Approvals) -> tuple[bool, bool]:
         options: dict[str, Any] = {
@@ -195,13 +198,14 @@ def test_a_gate_blocks_while_the_approval_can_be_taken_back(url: str):
         }
         gate = Gate("replies", rules=[{"regex": "refund", "absent": True}], **options)
         pending = await gate.check("You get a refund.")
-        await approvals.decide(pending.approval_id, "ana", True, undo_seconds=0.3)
+        await approvals.decide(pending.approval_id, "ana", True, undo_seconds=10)
         waiting = asyncio.create_task(gate.resume(pending))
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # it has looked; no time has passed for it
         done = waiting.done()
+        clock.pass_by(10)
         return done, (await waiting).allowed
 
-    assert use(url, work) == (False, True)
+    assert use(url, work, clock=clock) == (False, True)
 
 
 @pytest.mark.slow_table
