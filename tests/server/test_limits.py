@@ -24,7 +24,11 @@ most_criteria = 4
 largest_content = 1_000
 """
 
-JUDGE = "def answer(content):\n    return True\n"
+JUDGE = """
+def answer(content, rubric=None):
+    return {criterion.name: 1 for criterion in rubric.criteria} if rubric else True
+"""
+"""Its first answer must fit the question, whichever test comes first."""
 JUDGED = '\n[judges.calm]\nseats = ["python:{module}:answer"]\n\n[defaults]\njudge = "calm"\n'
 
 RULE = {"length": 10_000_000}
