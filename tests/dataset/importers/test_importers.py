@@ -131,7 +131,8 @@ def test_tests_may_stand_in_other_files(folder):
         ("huggingface://datasets/x", "are made by code or elsewhere"),
         ("file://none/*.csv", "no file fits"),
         ("file:///etc/*.csv", "no file fits"),
-        ("file://../*.csv", "are outside the configuration's folder"),
+        ("file://../*.csv", "'..' among its folders"),
+        ("file://circle.csv", "circle.csv"),
         ("file://pipe.csv", "pipe.csv … regular file"),
         ("file://gone.csv", "No such file or directory"),
         ([{"path": "file://make.py"}], "are made by code"),
@@ -151,9 +152,63 @@ def test_nothing_is_executed_and_nothing_outside_is_read(folder, tests, message)
     write(str(folder.parent / "out.yaml"), "- vars: {q: secret}\n")
     write(str(folder.parent / "out.csv"), "q\nsecret\n")
     Path("link.csv").symlink_to(folder.parent / "out.csv")
+    Path("circle.csv").symlink_to("circle.csv")
     os.mkfifo("pipe.csv")
 
     assert names(read_error(import_promptfoo, "p.json", {"tests": tests}), *message.split(" … "))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "contents"),
+    [
+        ("*.yaml", "A"),
+        ("sub/*.yaml", "B"),
+        ("*/*.yaml", "B"),
+        ("sub/deep/?.yaml", "C"),
+        ("**/*.yaml", "ABC"),
+        ("**/**/*.yaml", "ABC"),
+        ("**/deep/[a-c].yaml", "C"),
+        ("**/deep/**/c.yaml", "C"),
+        ("su*/**/*.yaml", "BC"),
+        ("./**.yaml", "A"),
+    ],
+)
+def test_a_pattern_names_the_files_that_it_fits(folder, pattern, contents):
+    """In the order of their paths; ``**`` stands for any number of folders, none included."""
+    Path("sub/deep").mkdir(parents=True)
+    for name, content in (("a.yaml", "A"), ("sub/b.yaml", "B"), ("sub/deep/c.yaml", "C")):
+        write(name, [{"vars": {"q": content}}])
+
+    dataset = import_promptfoo(write("suite.json", {"tests": f"file://{pattern}"}))
+    assert [case.content for case in dataset] == list(contents)
+
+
+def test_variables_in_files_may_be_named_by_a_pattern(folder):
+    """Of two files with one variable, the one that is named last counts, however often it was named before."""
+    for name, members in (("a.yaml", {"q": "A", "r": "A"}), ("b.yaml", {"q": "B"})):
+        write(name, members)
+    tests = [{"vars": "*.yaml"}, {"vars": ["b.yaml", "a.yaml"]}, {"vars": ["a.yaml", "b.yaml", "./a.yaml"]}]
+
+    dataset = import_promptfoo(write("suite.json", {"tests": tests}))
+    assert [case.content for case in dataset] == [{"q": "B", "r": "A"}, {"q": "A", "r": "A"}, {"q": "A", "r": "A"}]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("*/../" * 10 + "x*", "'..' among its folders … without it"),
+        ("**/" * 30 + "x*", "no file fits … name the files"),
+        ("*" * 5_000, "longer than 4,096 characters … name the files"),
+    ],
+)
+@pytest.mark.parametrize("tests", ["file://PATTERN", [{"vars": "PATTERN"}]])
+def test_a_pattern_that_fits_nothing_has_an_end(folder, pattern, message, tests):
+    """Each part of it would be multiplied by the folders."""
+    for number in range(8):
+        Path("sub", *map(str, range(number)), "wide").mkdir(parents=True)
+    suite = json.dumps({"tests": tests}).replace("PATTERN", pattern)
+
+    assert names(read_error(import_promptfoo, "p.json", suite), *message.split(" … "))
 
 
 def test_a_test_that_is_none_can_be_skipped(folder):

@@ -6,9 +6,8 @@ Nothing is executed, and nothing outside the folder of the file is read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import islice, product
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from adjudge.dataset.formats import (
     read_rows,
     read_whole,
 )
+from adjudge.dataset.importers.file_pattern import FileSearch
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
 
@@ -105,8 +105,6 @@ def _read_assertion(cell: str) -> dict[str, Any]:
 def _is_number(text: str | None) -> bool:
     return text is not None and re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text) is not None
 
-
-MOST_FILES = 1_000
 
 MOST_OF_SCENARIO = 100_000
 """Tests of one scenario: its settings times its tests, so that a small file could stand for no end of them."""
@@ -221,11 +219,16 @@ def resolve_reference(document: Any, value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """The files below one folder."""
+    """The files below one folder; each document is read once."""
 
-    root: Path
+    def __init__(self, *, root: Path) -> None:
+        self.root = root
+        self._inside = root.resolve()
+        self._search = FileSearch(self._inside)
+        # A hundred thousand assertions, or tests, may name one file of ten megabytes.
+        self._kept: dict[tuple[Path, str], Any] = {}
+        self._bytes_left = LARGEST_JSON
 
     def list_tests(self, tests: Any, document: Any) -> Found:
         """Yield the tests that ``tests`` holds: one or several, written out or in files."""
@@ -263,12 +266,11 @@ class Files:
 
     def find_paths(self, address: str) -> Iterator[Path]:
         """Yield the files that an address names. Raises ``UsageError``."""
-        inside = self.root.resolve()
-        for path in _find_files(inside, address.removeprefix("file://")):
+        for path in self._search.find_files(address.removeprefix("file://")):
             # A configuration that somebody else wrote must not bring other files of this machine before a model.
             try:
-                is_inside = path.resolve().is_relative_to(inside)
-            except (OSError, ValueError):  # half of a character, a NUL, or links in a circle
+                is_inside = path.resolve().is_relative_to(self._inside)
+            except (OSError, ValueError, RuntimeError):  # half of a character, a NUL, or links in a circle
                 raise UsageError(f"{show(address)} is no path of a file; name one") from None
             if not is_inside:
                 raise UsageError(f"the tests {show(address)} are outside the configuration's folder; move them")
@@ -280,7 +282,7 @@ class Files:
         """Read a file of YAML or JSON; raises ``UsageError`` for any other file."""
         if path.suffix.lower() not in {".yaml", ".yml", ".json"}:
             raise UsageError(f"{path} is neither YAML nor JSON; write it out in the configuration")
-        return read_document(path)
+        return self._read_once(path, read_document)
 
     def read_one(self, address: str) -> Any:
         """Read the first file that an address names."""
@@ -290,8 +292,22 @@ class Files:
         """Read the file that the value of an assertion names: the text of a .txt or .md, or a document."""
         path = next(self.find_paths(address))
         if path.suffix.lower() in {".txt", ".md"}:
-            return read_whole(str(path), LARGEST_YAML).strip()
+            return self._read_once(path, lambda text: read_whole(str(text), LARGEST_YAML).strip())
         return self.read_document(path)
+
+    def _read_once(self, path: Path, read: Callable[[Path], Any]) -> Any:
+        """Return the content of a file, which is kept. Raises ``UsageError`` for more files than can be kept."""
+        key = (path.resolve(), path.suffix.lower())
+        if key not in self._kept:
+            content = read(path)
+            self._bytes_left -= path.stat().st_size
+            if self._bytes_left < 0:
+                raise UsageError(
+                    f"with {path}, the files that the suite names hold more than {LARGEST_JSON // 1_000_000} MB; "
+                    "split the suite"
+                )
+            self._kept[key] = content
+        return self._kept[key]
 
     def read_tests(self, path: Path) -> Found:
         """Yield the tests of a file, and an error for each row that is none."""
@@ -330,33 +346,21 @@ class Files:
         addresses = [variables] if isinstance(variables, str) else variables
         if not isinstance(addresses, list) or not all(isinstance(entry, str) for entry in addresses):
             return variables
-        members: dict[str, Any] = {}
-        for address in addresses:
+        paths: dict[Path, Path] = {}
+        # A file that is named a million times counts once, where it is named last.
+        for address in reversed(dict.fromkeys(reversed(addresses))):
             for path in self.find_paths(str(folder.resolve() / address.removeprefix("file://"))):
-                document = self.read_document(path)
-                if not isinstance(document, dict):
-                    raise UsageError(f"{path} must hold a mapping of variables, got {show(document)}")
-                members |= document
+                paths.pop(path.resolve(), None)
+                paths[path.resolve()] = path
+        members: dict[str, Any] = {}
+        for path in paths.values():
+            document = self.read_document(path)
+            if not isinstance(document, dict):
+                raise UsageError(f"{path} must hold a mapping of variables, got {show(document)}")
+            members |= document
         return members
 
 
 def _is_code(address: str) -> bool:
     name = address.removeprefix("file://")
     return Path(re.split(r"[:#]", name, maxsplit=1)[0]).suffix.lower() in _CODE
-
-
-def _find_files(folder: Path, name: str) -> list[Path]:
-    """List the files that a pattern fits; a name without ``*``, ``?`` and ``[`` is returned unseen.
-
-    Raises ``UsageError`` for a pattern that fits no file, or more than ``MOST_FILES``.
-    """
-    if not any(sign in name for sign in "*?["):
-        return [folder / name]
-    try:
-        paths = sorted(islice(folder.glob(name), MOST_FILES + 1))
-    except (NotImplementedError, ValueError, OSError):  # a pattern from the root, or none at all
-        paths = []
-    if not paths or len(paths) > MOST_FILES:
-        problem = f"more than {MOST_FILES:,} files fit" if paths else "no file fits"
-        raise UsageError(f"{problem} {show(name)} in {folder}; name the files")
-    return paths
