@@ -6,8 +6,8 @@ Events of one sample stand anywhere, so a log is read as a whole.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from adjudge.dataset.formats import LARGEST_JSON
@@ -28,9 +28,8 @@ def group_events(name: str, rows: Iterable[Mapping[str, Any] | UsageError]) -> I
 
     The answer is the first sampled text: where a model grades, its text is sampled after it.
     """
-    if Path(name).is_file() and Path(name).stat().st_size > LARGEST_JSON:
-        raise UsageError(f"{name} is a log of more than {LARGEST_JSON // 1_000_000} MB; split it by its samples")
     samples: dict[str, dict[str, Any]] = {}
+    left = LARGEST_JSON
     for row in rows:
         if isinstance(row, UsageError):
             yield row
@@ -42,6 +41,10 @@ def group_events(name: str, rows: Iterable[Mapping[str, Any] | UsageError]) -> I
                     f"a line of a log must be an event with a 'sample_id' and 'data', got {show(dict(row))}"
                 )
             continue
+        # Of the events, and not of the file: a packed one may hold two hundred times its size, and a pipe has none.
+        left -= len(json.dumps(row, ensure_ascii=False, separators=(",", ":")))
+        if left < 0:
+            raise UsageError(f"{name} is a log of more than {LARGEST_JSON // 1_000_000} MB; split it by its samples")
         sample_id = str(row["sample_id"])
         exported = samples.setdefault(sample_id, {"item": {}, "datasource_item_id": sample_id})
         _add_event(exported, str(row.get("type")), event)
