@@ -98,7 +98,8 @@ def _describe_sessions(tables: MetaData) -> None:
 def _describe_answers(tables: MetaData) -> None:
     """Add the table of answers that are kept for ``Idempotency-Key``.
 
-    ``request`` is the digest of the body; ``status`` and ``body`` are null while the request is under way.
+    ``request`` is the digest of the body. While the request is under way ``status`` is null, ``body`` the name of the
+    try, and ``created_at`` the end of its deadline.
     """
     from sqlalchemy import Column, Integer, LargeBinary, Table, Text
 
