@@ -137,6 +137,28 @@ def test_paths_that_take_too_long_to_look_at_are_refused(shop: Path):
     assert not ask(shop, "Read", {"paths": [f"{'a/' * 2_000}{number}" for number in range(100)]})
 
 
+def test_a_search_of_a_folder_above_what_is_protected_is_refused(shop: Path):
+    """It shows what is in every file below it; in a list of names is nothing of that."""
+    (shop / "up").symlink_to("..")
+    (shop / "elsewhere").mkdir()
+    for path in ("..", str(shop.parent), f"{shop.parent}/", "up", "/", " .. ", "src/../..", str(shop.parent).upper()):
+        assert not ask(shop, "Grep", {"pattern": ".", "path": path, "output_mode": "content"}), path
+    for path in ("", ".", "src", "elsewhere", "../other", str(shop)):
+        assert ask(shop, "Grep", {"pattern": "/", "path": path}), path
+    assert ask(shop, "Grep", {"pattern": ".."})
+    assert ask(shop, "Glob", {"pattern": "*.py", "path": ".."})
+    assert ask(shop, "Grep", {"pattern": ".", "path": ".."}, server="search")
+
+
+@pytest.mark.parametrize("arguments", [{}, {"path": ""}, {"path": " "}, {"path": None}, {"path": ["src"]}])
+def test_a_search_without_a_folder_is_one_of_the_session_s(shop: Path, arguments: dict[str, Any]):
+    """Which may be above what is protected."""
+    call = ToolCall("Grep", {"pattern": "x"} | arguments, "t", "s", cwd=str(shop.parent))
+    for secret, is_free in ((shop.parent / "guard" / "adjudge.toml", False), (Path("/elsewhere/adjudge.toml"), True)):
+        screen = SelfProtection(ProtectedFiles(secret=(secret,)))
+        assert asyncio.run(screen.screen_call(call, dict(call.arguments))).allowed is is_free
+
+
 @pytest.mark.parametrize("path", UNWRITABLE)
 def test_what_the_harness_reads_may_be_read_and_not_written(shop: Path, path: str):
     """An agent needs to read its instructions."""

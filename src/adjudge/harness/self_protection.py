@@ -1,7 +1,8 @@
 """The files that configure or record a guard, and those that configure the harness around it.
 
 An agent that writes them switches its guard off, and one that reads them knows what it has to get round. This stops
-the harness's own tools for reading and editing; of a shell's command only the words are looked at, which is a net.
+the harness's own tools for reading and editing, and its search through a folder above them; of a shell's command only
+the words are looked at, which is a net.
 
 That the configuration of a hook lies outside of the session is checked in ``config/hook.py`` (``check_outside``)
 and, with a server, in ``hook_client.py`` (``check_outside``).
@@ -28,6 +29,9 @@ from adjudge.guards.tool_guard.screens import Screened
 from adjudge.harness.events import PATCH_TOOL
 
 READING = frozenset({"Read", "Glob", "Grep", "LS", "NotebookRead", "view_image"})
+
+SEARCH = "Grep"
+"""The tool that shows what is in all files below a folder; the others that read folders list names alone."""
 
 SHELL = "Bash"
 
@@ -115,7 +119,7 @@ class SelfProtection:
             return Screened(allowed=False, decided_by="rule", detail=f"protects_itself: {error}")
         if named is None:
             return Screened(allowed=True)
-        detail = f"protects_itself: {quote(named, 120)} configures or records what guards this agent"
+        detail = f"protects_itself: {quote(named, 120)} is, or holds, what configures or records what guards this agent"
         return Screened(allowed=False, decided_by="rule", detail=detail)
 
     def _find_protected(self, call: ToolCall, arguments: Mapping[str, Any]) -> str | None:
@@ -134,7 +138,17 @@ class SelfProtection:
                 # A shell's words are looked at for what no command needs: a build that names CLAUDE.md goes on.
                 if is_secret or (not reads and not (is_own and call.tool == SHELL) and unwritable.holds(path)):
                     return text
-        return None
+        return self._find_searched(call, arguments, secret) if is_own and call.tool == SEARCH else None
+
+    def _find_searched(self, call: ToolCall, arguments: Mapping[str, Any], secret: _Places) -> str | None:
+        """Find the folder of a search with a secret place below it; ``None`` where there is none.
+
+        The pattern does not count: as a path, ``.`` would be the session's folder.
+        """
+        stated = arguments.get("path")
+        folder = stated if isinstance(stated, str) and stated.strip(_TRIMMED) else call.cwd or "/"
+        is_above = any(map(secret.lie_below, _resolve(folder, call.cwd, self._protected.home)))
+        return folder if is_above else None
 
 
 class _Places:
@@ -145,7 +159,8 @@ class _Places:
         self._folded: set[tuple[str, ...]] = set()
         self._lengths: set[int] = set()
         self._nodes: set[tuple[int, int]] = set()
-        for path in paths:
+        self._paths = tuple(paths)
+        for path in self._paths:
             for known in (path, Path(os.path.realpath(path))):
                 self._folded.add(_fold(known))
                 self._lengths.add(len(known.parts))
@@ -162,6 +177,14 @@ class _Places:
             return True
         # A hard link has another path, and the same node.
         return any(_find_node(place) in self._nodes for place in (path, *path.parents)) if self._nodes else False
+
+    def lie_below(self, folder: Path) -> bool:
+        """Return whether one of the places is a folder, or is below it."""
+        parts = _fold(folder)
+        if any(place[: len(parts)] == parts for place in self._folded):
+            return True
+        node = _find_node(folder)
+        return node is not None and any(_find_node(outer) == node for path in self._paths for outer in path.parents)
 
 
 def _fold(path: Path) -> tuple[str, ...]:
