@@ -255,6 +255,20 @@ def test_spans_alone_are_cases_of_their_own():
     assert (case.content, case.task) == (MONDAY, [{"role": "user", "content": "Where is my parcel?"}])
 
 
+@pytest.mark.parametrize("parents", [{"a": "a"}, {"a": "b", "b": "a"}, {"a": "b", "b": "c", "c": "a"}])
+def test_spans_that_hold_each_other_are_not_lost(parents):
+    """None of them is part of a case, and what is below them is part of one's."""
+    attributes = {"input.value": "Why?", "output.value": "Because."}
+    spans = [
+        {"context": {"span_id": span}, "parent_id": parent, "attributes": attributes}
+        for span, parent in (*parents.items(), ("below", "a"), ("further", "below"))
+    ]
+    dataset = import_phoenix(write("s.json", spans))
+
+    assert [case.id for case in dataset] == list(parents)
+    assert list(dataset.notes.values()) == [2]
+
+
 def test_spans_of_a_parquet_file_are_read(require):
     """As a frame writes them."""
     require("pyarrow", find_spec("pyarrow"), "pip install 'adjudge[parquet]'")

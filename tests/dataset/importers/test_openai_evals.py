@@ -275,7 +275,7 @@ def test_how_the_platform_judged_is_kept_and_is_no_label(tmp_path: Path):
 def test_data_without_answers_need_a_name_for_it(tmp_path: Path):
     """The answer is what string checks look at, or what fields name; else the row is none."""
     rows = [{"item": {"question": "2+2?", "answer": "4", "gold": "4"}}]
-    check = {"type": "string_check", "name": "c", "operation": "eq"}
+    check = {"type": "string_check", "name": "c", "operation": "like"}
     check |= {"input": "{{item.answer}}", "reference": "{{item.gold}}"}
     with pytest.raises(UsageError, match=r"item\.answer"):
         list(import_openai_evals(save(tmp_path, rows)))
@@ -287,6 +287,29 @@ def test_data_without_answers_need_a_name_for_it(tmp_path: Path):
     assert (case.content, case.reference, case.task) == ("4", "4", "2+2?")
     assert case.rubric is not None
     assert case.rubric.criteria[0].rule is not None
+
+
+def test_of_two_variables_that_are_equal_or_not_either_may_be_the_answer(tmp_path: Path):
+    """The golden answer in the answer's place would pass whatever asks for it; another check tells which it is."""
+    rows = [{"item": {"answer": "5", "gold": "4", "more": "m"}}]
+    check = {"type": "string_check", "operation": "eq", "input": "{{item.gold}}", "reference": "{{item.answer}}"}
+    for checks in (
+        [check],
+        [check | {"operation": "ne"}],
+        [check, check | {"reference": "{{item.gold}}", "input": "{{item.answer}}"}],
+        [check | {"reference": "{{sample.output_text}}"}],
+    ):
+        with pytest.raises(UsageError, match=r"which variable of item\.answer"):
+            list(import_openai_evals(save(tmp_path, rows, suite={"testing_criteria": checks})))
+
+    for second in (
+        {"operation": "ne", "input": "{{item.more}}"},
+        {"operation": "ne", "reference": "5", "input": "{{ item.answer }}"},
+        {"operation": "ilike", "reference": "5", "input": "{{item.answer}}"},
+    ):
+        suite = {"testing_criteria": [check, check | second]}
+        (case,) = import_openai_evals(save(tmp_path, rows, suite=suite))
+        assert (case.content, case.reference) == ("5", "4")
 
 
 def test_fields_name_the_item_in_every_export(tmp_path: Path):

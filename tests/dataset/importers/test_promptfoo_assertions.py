@@ -369,9 +369,11 @@ def test_assertions_of_no_weight_decide_nothing():
 
 def test_a_grading_prompt_of_its_own_is_not_used_and_said():
     """The words of the assertion are."""
-    case, notes = read({"assert": [RUBRIC], "options": {"rubricPrompt": "Grade like a pirate: {{rubric}}"}})
-    assert case.rubric is not None
-    assert any("rubricPrompt" in note for note in notes)
+    prompt = {"rubricPrompt": "Grade like a pirate: {{rubric}}"}
+    for test in ({"assert": [RUBRIC], "options": prompt}, {"assert": [RUBRIC | prompt, RUBRIC | prompt]}):
+        case, notes = read(test)
+        assert case.rubric is not None
+        assert [number for note, number in notes.items() if "rubricPrompt" in note] == [1]
 
 
 def test_files_in_the_suite_s_folder_are_read(folder):

@@ -31,6 +31,9 @@ _SAME = frozenset("dDwWbBfnrtv")
 
 _SAME_INSIDE = frozenset("dDwWfnrtv")
 
+_SETS = frozenset("dDwWsS")
+"""Letters that stand for several characters after a backslash."""
+
 _TOKEN = re.compile(
     r"""
     (?P<code>\\u(?P<u>[0-9a-fA-F]{4})|\\x(?P<x>[0-9a-fA-F]{2}))
@@ -151,20 +154,34 @@ class _Translator:
         while self.pattern[self.at : self.at + 1] != "]":
             if self.at >= len(self.pattern):
                 raise self._make_error("has a class that does not end")
-            parts.append(self._translate_member())
+            parts.append(self._translate_range())
         self.at += 1
         if not parts:
             # ``[]`` is nothing and ``[^]`` anything; to RE2 both go on with what follows.
             return f"[{_ANY}]" if opened == "[^" else f"[^{_ANY}]"
         return opened + "".join(parts) + "]"
 
-    def _translate_member(self) -> str:
+    def _translate_range(self) -> str:
+        r"""Translate a member of a class, or the range that begins with it.
+
+        Beside ``\s`` and its like ``-`` is a character, which RE2 would take for a range: ``\s`` is written out here.
+        """
+        first, is_set = self._translate_member()
+        if self.pattern[self.at : self.at + 1] != "-" or self.pattern[self.at + 1 : self.at + 2] in ("", "]"):
+            return first
+        self.at += 1
+        last, is_also_set = self._translate_member()
+        return first + (r"\-" if is_set or is_also_set else "-") + last
+
+    def _translate_member(self) -> tuple[str, bool]:
+        """Translate one member of a class; also return whether it stands for several characters."""
         if self.pattern[self.at] != "\\":
             self.at += 1
-            char = self.pattern[self.at - 1]
-            return char if char == "-" else _escape_character(char)
+            return _escape_character(self.pattern[self.at - 1]), False
         token = self._read_token()
-        return _write_code(token) if token["code"] else self._translate_escape(token["letter"], inside=True)
+        if token["code"]:
+            return _write_code(token), False
+        return self._translate_escape(token["letter"], inside=True), token["letter"] in _SETS
 
 
 def _write_code(token: re.Match[str]) -> str:

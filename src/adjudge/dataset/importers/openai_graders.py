@@ -31,6 +31,9 @@ _OPERATIONS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "ilike": lambda text: {"contains": text, "as_written": True, "ignore_case": True},
 }
 
+_WITHOUT_SIDES = frozenset(("eq", "ne"))
+"""Operations that say the same with ``input`` and ``reference`` exchanged."""
+
 _REASONS: Mapping[str, str] = {
     "python": "it runs code",
     "text_similarity": "no rule here has its measure",
@@ -48,12 +51,13 @@ class Graders:
     graders: tuple[Mapping[str, Any], ...] = ()
 
     def find_answer(self) -> str | None:
-        """Find the one variable of the items that string checks look at, for data whose answers are no samples."""
-        variables = {
-            _find_variable(grader.get("input")) for grader in self.graders if grader.get("type") == "string_check"
-        }
-        variables.discard(None)
-        only = variables.pop() if len(variables) == 1 else None
+        """Find the one variable of the items that string checks look at, for data whose answers are no samples.
+
+        ``None`` where more than one is left: of two that are compared, either may be the answer.
+        """
+        checks = [_list_looked_at(grader) for grader in self.graders if grader.get("type") == "string_check"]
+        common = set.intersection(*filter(None, checks)) if any(checks) else set()
+        only = common.pop() if len(common) == 1 else None
         return only if only is not None and only.startswith(_ITEM) else None
 
     def find_reference(self, answer: str) -> str | None:
@@ -176,8 +180,8 @@ class _Maker:
         operation, sides = grader.get("operation"), [grader.get("input"), grader.get("reference")]
         if not isinstance(operation, str) or operation not in _OPERATIONS:
             raise UsageError(f"the operation {show(operation)} is not known here")
-        if _find_variable(sides[0]) != self.answer and operation in {"eq", "ne"}:
-            sides.reverse()  # equality has no sides
+        if _find_variable(sides[0]) != self.answer and operation in _WITHOUT_SIDES:
+            sides.reverse()
         if _find_variable(sides[0]) != self.answer:
             raise UsageError("its input is not the answer")
         if not isinstance(sides[1], str):
@@ -263,6 +267,13 @@ class _Maker:
         value = self._find_value(name)
         self.context[name.removeprefix(_ITEM)] = value
         return f'("{name.removeprefix(_ITEM)}" in the context)'
+
+
+def _list_looked_at(check: Mapping[str, Any]) -> set[str]:
+    """List the variables of a string check that may be the answer; a sample's are, beside those of an item."""
+    sides = ("input", "reference") if check.get("operation") in _WITHOUT_SIDES else ("input",)
+    names = {name for name in map(_find_variable, map(check.get, sides)) if name is not None}
+    return {name for name in names if not name.startswith(_ITEM)} or names
 
 
 def _find_variable(text: Any) -> str | None:

@@ -38,9 +38,9 @@ def import_phoenix(
     """Import spans of Phoenix (``get_spans``, or a frame as JSON lines, CSV or Parquet), or examples of a data set.
 
     The content is a span's ``output.value``, the task its ``input.value``. A trace is one case: a span whose parent is
-    in the file is part of its parent's case, and counted in ``dataset.notes``. An example has no answer: its input is
-    the content, its output the reference. Phoenix exports annotations separately: read them with ``import_labels`` and
-    join them with ``Dataset.with_labels``.
+    in the file is part of its parent's case, and counted in ``dataset.notes``, unless both hold each other. An example
+    has no answer: its input is the content, its output the reference. Phoenix exports annotations separately: read them
+    with ``import_labels`` and join them with ``Dataset.with_labels``.
 
     Args:
         path: The file to read.
@@ -65,10 +65,36 @@ def _find_context(row: Mapping[str, Any], name: str) -> Any:
 
 
 def _find_parts(rows: Iterator[Row]) -> Callable[[Mapping[str, Any]], bool]:
-    """Return a function that tells which spans have their parent in the file."""
-    ids = {_find_span(row) for _, row in rows if not isinstance(row, UsageError)}
-    ids.discard(None)
-    return lambda row: _find_span(row) is not None and read_text(row.get("parent_id")) in ids
+    """Return a function that tells which spans are below a case: their parent is in the file, and not below them.
+
+    Of spans that hold each other none is below a case, and all of them would be lost.
+    """
+    parents = {
+        span: read_text(row.get("parent_id"))
+        for _, row in rows
+        if not isinstance(row, UsageError) and (span := _find_span(row)) is not None
+    }
+    looped = _find_looped(parents)
+    return lambda row: (
+        (span := _find_span(row)) is not None and span not in looped and read_text(row.get("parent_id")) in parents
+    )
+
+
+def _find_looped(parents: Mapping[str, str | None]) -> set[str]:
+    """Find the spans that hold themselves, directly or through others."""
+    looped: set[str] = set()
+    seen: set[str] = set()
+    for start in parents:
+        climbed: dict[str, None] = {}
+        span: str | None = start
+        while span is not None and span in parents and span not in seen:
+            seen.add(span)
+            climbed[span] = None
+            span = parents[span]
+        if span in climbed:
+            held = list(climbed)
+            looped.update(held[held.index(span) :])
+    return looped
 
 
 def _open_row(row: Mapping[str, Any], notes: Notes) -> dict[str, Any] | None:

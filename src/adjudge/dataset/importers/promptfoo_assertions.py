@@ -135,12 +135,14 @@ def apply_assertions(
         return applied
     entries, passing = _arrange_assertions(test.get("threshold"), assertions, applied)
     criteria: list[Criterion] = []
+    judged: list[Any] = []
     for entry in entries:
         try:
             maker = _Maker(names=names, read_file=read_file, context=applied.context, is_gold=entry.assertion is gold)
             criterion = maker.make(entry, [assertion.name for assertion in criteria])
             check_text(criterion.to_dict())  # JSON can hold half a character, which has no digest
             criteria.append(criterion)
+            judged += [entry.assertion] if criterion.rule is None else []
         except UsageError as error:
             applied.dropped.append(_describe_dropped(entry.assertion, str(error)))
     if not any(assertion.weight for assertion in criteria):
@@ -148,7 +150,7 @@ def apply_assertions(
             criteria
         )
         return applied
-    if any(assertion.rule is None for assertion in criteria) and _has_own_prompt(test):
+    if judged and any(map(_has_own_prompt, (test.get("options"), *judged))):
         applied.dropped.append("grading prompt (rubricPrompt) not used: the judge is asked in its own words")
     if passing is None:
         applied.rubric = make_gating_rubric("promptfoo", criteria)
@@ -157,9 +159,9 @@ def apply_assertions(
     return applied
 
 
-def _has_own_prompt(test: Mapping[str, Any]) -> bool:
-    options = test.get("options")
-    return isinstance(options, Mapping) and bool(options.get("rubricPrompt"))
+def _has_own_prompt(part: Any) -> bool:
+    """Return whether the options of a test, or an assertion, say in which words the grader is asked."""
+    return isinstance(part, Mapping) and bool(part.get("rubricPrompt"))
 
 
 def _describe_dropped(assertion: Any, reason: str) -> str:
