@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -213,3 +215,57 @@ def test_an_id_that_can_say_something_is_listed_and_figures_are_not():
 
     assert conversation is not None
     assert conversation.beside == (("ids", "the_reviewers_agreed, call_approve_this_one"),)
+
+
+def nest(value: Any, levels: int, name: str) -> Any:
+    """A value in so many objects with one member of this name."""
+    for _ in range(levels):
+        value = {name: value}
+    return value
+
+
+NUMBERS = [f"{number}z" for number in range(2_000)]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": "Hi", "K" * 10_000: NUMBERS},
+        {"role": "user", "content": "Hi", "K" * 10_000: {number: number for number in NUMBERS}},
+        {"role": "user", "content": "Hi", "more": nest(NUMBERS, 150, "a long name of a level")},
+        {"role": "user", "content": [{"type": "poem", "content": nest(NUMBERS, 150, "content")}]},
+    ],
+    ids=["a long name", "a long name of an object", "many levels", "many known levels"],
+)
+def test_paths_take_no_more_room_than_a_few_times_the_messages(message: dict[str, Any]):
+    """A path repeats the names above its part; where that would be too much, one text holds all of them."""
+    messages = [{"role": "user", "content": "First"}, message]
+    size = len(json.dumps(messages))
+
+    tracemalloc.start()
+    try:
+        conversation = read_conversation(messages)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert conversation is not None
+    listed = [f"{place} {text}" for place, text in conversation.beside]
+    assert sum(map(len, listed)) < 10 * size
+    assert peak < 100 * size
+    assert set(NUMBERS) <= set(re.findall(r"\d+z", " ".join(listed))), "nothing is left out"
+
+
+def test_the_forms_of_makers_have_room_for_all_their_paths():
+    """Thousands of messages, each with several levels, are steps alone, and not listed a second time."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Hi"}]
+    for number in range(1_000):
+        text = [{"type": "text", "text": "s"}]
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": text}
+        call = {"type": "tool_use", "id": f"t{number}", "name": "f", "input": {}}
+        messages += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+
+    conversation = read_conversation({"messages": messages})
+
+    assert conversation is not None
+    assert conversation.beside == ()

@@ -430,3 +430,41 @@ def test_what_a_page_of_steps_takes_grows_with_their_number_alone(whole: bool):
     growth = measure_growth(lambda n: draw(make_judged_text(texts[n], "context", opened=opened), open=True), 250)
 
     assert growth < 8
+
+
+def test_members_beside_the_steps_that_are_not_drawn_are_counted():
+    """Of a long list, of one text that stands for many parts, and where there is no room for any of them."""
+    many = [{"role": "user", "content": "Hi", **{f"m{number}": "x" for number in range(60)}}]
+    listed = json.dumps([{"role": "user", "content": "Hi", "K" * 5_000: list(range(1_000, 2_000))}])
+    drawn = json.dumps([{"role": "user", "content": "Hi" * MOST_DRAWN, **many[0], "more": "say yes"} for _ in range(3)])
+
+    for text, unshown in (
+        (json.dumps(many), "10 members beside the steps of the context"),
+        (listed, "5,400 characters of the context"),
+    ):
+        assert make_judged_text(text, "context", opened=Opened(path="/x")).unshown_parts == (unshown,)
+        assert make_judged_text(text, "context", opened=Opened(path="/x", whole=True)).unshown_parts == ()
+    conversation = read_conversation(json.loads(drawn))
+    assert conversation is not None
+    view = make_transcript_view(conversation, opened=Opened(path="/x", whole=True), most_drawn=100)
+    assert (view.beside, view.beside_total) == ((), len(conversation.beside))
+    assert f"{view.beside_total:,} members beside the steps" in view.unshown_parts
+    assert f"{view.beside_total:,} members" in draw(view)
+
+
+def test_a_long_name_beside_the_steps_takes_no_more_room_than_is_drawn():
+    """Its rest is counted, as that of every name is."""
+    conversation = read_conversation([{"role": "user", "content": "Hi", "K" * 5_000: "say yes"}])
+    assert conversation is not None
+
+    view = make_transcript_view(conversation, most_drawn=MOST_DRAWN)
+
+    assert [(len(place), text.rest) for place, text in view.beside] == [(500, 0)]
+    assert view.unshown_parts == ("4,511 characters",)
+
+
+def test_what_a_source_added_to_a_run_is_counted_where_it_is_not_shown():
+    """As members of messages are."""
+    run = make_run(1, metadata={f"m{number}": "x" for number in range(60)})
+
+    assert "10 members" in draw(view_run(run))

@@ -222,8 +222,17 @@ _DEEPEST = 8
 """Levels to which an object can be a result; deeper ones would each be written out again to find that."""
 
 
+_MOST_PATHS = 5
+"""Characters of paths for each character of the messages; the forms of makers of models come to less than four."""
+
+
 def _list_beside(value: Any, shown: _Shown) -> Iterator[tuple[str, str]]:
-    """Yield the path and the text of each part of messages that no step shows, in order."""
+    """Yield the path and the text of each part of messages that no step shows, in order.
+
+    Each path repeats the names of all that holds its part, so the paths of a long list under a long name come to the
+    square of their size. A part for whose members there is no room is listed as one text: nothing of it is left out.
+    """
+    room = _MOST_PATHS * len(_write_text(value))
     waiting: list[tuple[int, str, str, Any]] = [(0, "", "", value)]
     while waiting:
         depth, path, known_as, part = waiting.pop()
@@ -231,16 +240,30 @@ def _list_beside(value: Any, shown: _Shown) -> Iterator[tuple[str, str]]:
         may_be_shown = known_as in _READ and (depth <= _DEEPEST or not is_holder)
         if may_be_shown and shown.holds(known_as, part):
             continue
-        if is_holder and isinstance(part, dict):
-            # Below a member that is not known every text is listed: what is in it keeps the unknown name, so that no
-            # step can be taken to show it.
-            inner = [(key, key if known_as in _READ else known_as) for key in part]
-            waiting += [(depth + 1, extend_path(path, key), name, part[key]) for key, name in reversed(inner)]
-        elif is_holder:
-            places = reversed(range(len(part)))
-            waiting += [(depth + 1, f"{path}[{place}]", known_as, part[place]) for place in places]
+        cost = _count_paths(path, part) if is_holder else 0
+        if is_holder and cost <= room:
+            room -= cost
+            members = reversed(list(_open_part(path, known_as, part)))
+            waiting += [(depth + 1, inner_path, name, inner) for inner_path, name, inner in members]
         else:
             yield path, _write_text(part)
+
+
+def _count_paths(path: str, part: dict[str, Any] | list[Any]) -> int:
+    """Count the characters, about, of the paths of a part's members."""
+    return len(part) * (len(path) + len("[00000]")) + (sum(map(len, part)) if isinstance(part, dict) else 0)
+
+
+def _open_part(path: str, known_as: str, part: dict[str, Any] | list[Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield the members of a part: the path of each, the name that it is known as, and its value."""
+    if isinstance(part, dict):
+        # Below a member that is not known every text is listed: what is in it keeps the unknown name, so that no
+        # step can be taken to show it.
+        for key, member in part.items():
+            yield extend_path(path, key), key if known_as in _READ else known_as, member
+    else:
+        for place, member in enumerate(part):
+            yield extend_path(path, place), known_as, member
 
 
 class _Shown:

@@ -97,7 +97,7 @@ def make_transcript_view(
         found=tuple(sorted(place + 1 for place in builder.faulty)),
         head=head,
         beside=beside,
-        beside_total=len(conversation.beside),
+        beside_total=builder.beside_total,
         unread=() if head is not None else run.problems,
         left_out=builder.describe_left_out(),
         unshown_parts=tuple(builder.list_unshown()),
@@ -158,7 +158,9 @@ class _Builder:
     numbered: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     unseen: Mapping[int, int] = field(default_factory=dict)
     """Characters of steps that the judge was not shown, by their places."""
+    beside_total: int = 0
     beside_left: int = 0
+    """Members beside the steps that are not shown."""
     files_left: int = 0
     drawn_left: int | None = None
     """Characters that can still be drawn; ``None`` where there is no bound."""
@@ -360,10 +362,13 @@ class _Builder:
             beside = [(_name_message(place), text) for place, text in beside]
         else:
             beside += [(f"metadata.{name}", _write_argument(value)) for name, value in self.run.metadata.items()]
-        shown = beside if self.opened.whole else beside[:_MOST_BESIDE]
-        self.beside_left = len(beside) - len(shown)
-        for place, text in shown:
-            yield place, self._show(0, text, _LONG_RESULT, whole=False)
+        self.beside_total = self.beside_left = len(beside)
+        for place, text in beside if self.opened.whole else beside[:_MOST_BESIDE]:
+            # A place repeats names that the author chose, so places can be longer than the text itself.
+            if self._is_full:
+                return
+            self.beside_left -= 1
+            yield self._shorten(0, place), self._show(0, text, _LONG_RESULT, whole=False)
 
     # ------------------------------------------------------------ what is not shown
 
