@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -400,6 +401,68 @@ def test_a_second_result_is_a_problem():
 
     assert run.answer == CLEAN[-1][1]
     assert any("a second result" in problem for problem in run.problems)
+
+
+DECLINED = {"content": [{"type": "text", "text": "Error: declined"}]}
+
+
+@pytest.mark.parametrize(
+    ("members", "error"),
+    [
+        ({"result": DECLINED, "error": None, "status": "failed"}, "Error: declined"),
+        ({"result": {"content": []}, "error": None, "status": "failed"}, "[]"),
+        ({"result": None, "error": {"message": "no such tool"}, "status": "failed"}, "no such tool"),
+        ({"result": DECLINED, "error": None, "status": "completed"}, None),
+    ],
+)
+def test_a_call_of_an_mcp_tool_that_codex_calls_failed_has_an_error(members: dict[str, Any], error: str | None):
+    """Codex writes what a tool with ``isError`` returned as its result, with no error beside it."""
+    lines = read_lines("codex-json")
+    item = {"id": "i", "type": "mcp_tool_call", "server": "bank", "tool": "pay", "arguments": {}, **members}
+
+    call = read_run([*lines[:-2], {"type": "item.completed", "item": item}, *lines[-2:]]).calls[-1]
+
+    assert (call.tool, call.error) == ("mcp__bank__pay", error)
+    assert (call.result is None) == (error is not None)
+
+
+MCP_END = {"type": "mcp_tool_call_end", "call_id": "m1"}
+
+ITEM_END = {"type": "item_completed", "item": {"type": "McpToolCall", "id": "m1"}}
+
+
+@pytest.mark.parametrize("is_first", [False, True], ids=["after the output", "before it"])
+@pytest.mark.parametrize(
+    ("end", "failed"),
+    [
+        ({**MCP_END, "result": {"Ok": {**DECLINED, "isError": True}}}, True),
+        ({**MCP_END, "result": {"Err": "no such tool"}}, True),
+        ({**MCP_END, "result": "Ok"}, True),
+        ({**MCP_END, "result": {"Ok": DECLINED}}, False),
+        ({**ITEM_END, "item": {**ITEM_END["item"], "status": "failed"}}, True),  # type: ignore[dict-item]
+        ({**ITEM_END, "item": {**ITEM_END["item"], "status": "completed"}}, False),  # type: ignore[dict-item]
+        ({"type": "patch_apply_end", "call_id": "m1", "success": False}, True),
+        ({"type": "patch_apply_end", "call_id": "m1", "success": True}, False),
+        (None, None),
+        ({"type": "item_completed", "item": {"type": "AgentMessage", "id": "m1"}}, None),
+    ],
+)
+def test_a_rollout_of_codex_says_in_an_event_whether_a_call_failed(
+    end: dict[str, Any] | None, failed: bool | None, is_first: bool
+):
+    """The output of the call does not, so that without the event nobody knows."""
+    lines = read_lines("codex-rollout")
+    place = next(place for place, line in enumerate(lines) if line["payload"].get("type") == "function_call")
+    call = {"type": "function_call", "name": "mcp__bank__pay", "arguments": "{}", "call_id": "m1"}
+    output = {"type": "function_call_output", "call_id": "m1", "output": "Error: declined"}
+    made = [{"type": "response_item", "payload": payload} for payload in (call, output)]
+    made.insert(1 if is_first else 2, {"type": "event_msg", "payload": end or {"type": "other"}})
+
+    run = read_run([*lines[:place], *made, *lines[place:]])
+
+    assert run.complete
+    assert run.calls[0].error == ("Error: declined" if failed else None)
+    assert ("failures" in run.unknown) == (failed is None)
 
 
 def test_a_second_end_of_codex_is_a_problem():

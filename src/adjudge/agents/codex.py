@@ -1,7 +1,8 @@
 """Runs of Codex: what ``codex exec --json`` prints, and its rollout files (``sessions/**/rollout-*.jsonl``).
 
-Sources: recorded with Codex 0.169.0. Its shell is called ``Bash`` here, with the argument ``command``, as Codex itself
-calls it for hooks, and as Claude Code does.
+Sources: recorded with Codex 0.169.0. The ends of calls of MCP tools and of patches are taken from its published types of
+items and events, since the recorded runs have none. Its shell is called ``Bash`` here, with the argument ``command``, as
+Codex itself calls it for hooks, and as Claude Code does.
 """
 
 from __future__ import annotations
@@ -48,6 +49,11 @@ _REFUSALS = frozenset({"exec command rejected by user", "patch rejected by user"
 it."""
 
 _OWN_TOOLS = frozenset({"Bash", "apply_patch"})
+
+_CALL_ENDS = frozenset({"mcp_tool_call_end", "patch_apply_end", "item_completed"})
+"""Events that say how a call ended, whose output has no word of that."""
+
+_ITEMS = frozenset({"McpToolCall", "FileChange"})
 
 _KEPT_OUT = frozenset({"reasoning", "compaction", "ghost_snapshot", "other"})
 
@@ -137,6 +143,9 @@ class _Rollout:
         self.is_open = True
         """True while the agent is at work: it began a turn, or the file did not say so, and has not ended it."""
         self.failed = False
+        self.ends: dict[str, bool] = {}
+        """Calls whose end is an event of its own, by id, and whether they failed."""
+        self.mcp_calls: set[str] = set()
         self.usage: Any = None
         self.duration_ms: float | None = None
         self.session: str | None = None
@@ -160,9 +169,13 @@ class _Rollout:
         """Make the run; one whose turn is still open has failed, which is reported, and so has one that was aborted."""
         if self.is_open:
             self.transcript.report("it ends before the agent's turn does")
+        for call_id, failed in self.ends.items():
+            if failed and self.transcript.has_result(call_id):
+                self.transcript.note_failure(call_id, "it failed")
         return self.transcript.make_run(
             answer=self.transcript.get_last_text(),
             outcome="failed" if self.is_open or self.failed else "finished",
+            unknown=("files",) if self.mcp_calls <= self.ends.keys() else ("files", "failures"),
             usage=read_usage(self.usage, cached="cached_input_tokens", written="cache_write_input_tokens"),
             duration_ms=self.duration_ms,
             metadata={"session": self.session},
@@ -175,7 +188,7 @@ class _Rollout:
         self.session = self.session or session
 
     def _read_event(self, payload: dict[str, Any]) -> None:
-        """Read an event: the beginning or end of a turn, or the tokens so far; any other is passed over."""
+        """Read an event: the beginning or end of a turn, the end of a call, or the tokens so far; no other is read."""
         kind = read_kind(payload)
         if kind == "task_started":
             self.is_open = True
@@ -183,6 +196,8 @@ class _Rollout:
             self.is_open, self.failed = False, kind == "turn_aborted"
             took = read_number(payload.get("duration_ms"))
             self.duration_ms = took if self.duration_ms is None else self.duration_ms + (took or 0)
+        elif kind in _CALL_ENDS:
+            self._note_end(payload)
         elif kind == "token_count" and isinstance(payload.get("info"), dict):
             self.usage = payload["info"].get("total_token_usage") or self.usage
 
@@ -196,6 +211,7 @@ class _Rollout:
         elif kind in ("function_call", "custom_tool_call"):
             tool, arguments = _read_function(payload)
             self.transcript.add_call(tool, arguments, payload.get("call_id"))
+            self._note_mcp_call(payload)
         elif kind in ("function_call_output", "custom_tool_call_output"):
             call, output = self.transcript.get_call(payload.get("call_id")), payload.get("output")
             text, failed = _read_output(output)
@@ -206,6 +222,27 @@ class _Rollout:
             read_hosted(self.transcript, kind, payload)
         elif kind not in _KEPT_OUT:
             self.transcript.report(f"line {number} is of a kind that is not known here: {quote(kind, 60)}")
+
+    def _note_end(self, payload: dict[str, Any]) -> None:
+        """Note whether a call failed; of an end that cannot be read that it did."""
+        if payload["type"] == "item_completed":
+            item = payload.get("item")
+            call_id, is_good = read_kind(item, "id"), read_kind(item, "status") == "completed"
+            if read_kind(item) not in _ITEMS:
+                return
+        elif payload["type"] == "patch_apply_end":
+            call_id, is_good = read_kind(payload, "call_id"), payload.get("success") is True
+        else:
+            result = payload.get("result")
+            returned = result.get("Ok") if isinstance(result, dict) else None
+            call_id, is_good = read_kind(payload, "call_id"), isinstance(returned, dict) and not returned.get("isError")
+        self.ends[call_id] = not is_good
+
+    def _note_mcp_call(self, payload: dict[str, Any]) -> None:
+        """Note a call of an MCP tool: its output has no word of whether it failed, which an event of its own says."""
+        names = (read_kind(payload, "name"), read_kind(payload, "namespace"))
+        if any(name.startswith("mcp__") for name in names):
+            self.mcp_calls.add(read_kind(payload, "call_id"))
 
     def _read_message(self, payload: dict[str, Any]) -> None:
         """Read a message; one that Codex wrote in the user's name counts as the system's."""
@@ -239,7 +276,8 @@ def _read_outcome(kind: str, item: dict[str, Any]) -> tuple[str, bool]:
         error, result = item.get("error"), item.get("result")
         if error is not None:
             return read_text(error.get("message") if isinstance(error, dict) else error), True
-        return read_text(result.get("content") if isinstance(result, dict) else result), False
+        # A tool that says itself that it failed gives a result and no error: then only the status tells.
+        return read_text(result.get("content") if isinstance(result, dict) else result), item.get("status") == "failed"
     return read_text(item.get("result")), item.get("status") == "failed"
 
 
