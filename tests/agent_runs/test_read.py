@@ -403,6 +403,33 @@ def test_a_second_result_is_a_problem():
     assert any("a second result" in problem for problem in run.problems)
 
 
+@pytest.mark.parametrize("place", ["the last message", "an earlier message", "the result"])
+@pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded"])
+def test_a_message_of_claude_code_that_was_cut_off_is_a_problem(reason: str, place: str):
+    """In a session, which has no result, and in what is printed."""
+    lines = read_lines("claude-stream" if place == "the result" else "claude-session")
+    messages = [line for line in lines if line["type"] == "assistant"]
+    holders = {"the last message": messages[-1]["message"], "an earlier message": messages[0]["message"]}
+    holders.get(place, lines[-1])["stop_reason"] = reason
+
+    run = read_run(lines)
+
+    assert run.problems == ("a message of the agent was cut off",)
+    assert not run.finished
+
+
+@pytest.mark.parametrize("form", ["claude-stream", "claude-session"])
+def test_a_run_of_claude_code_that_ends_with_a_refusal_has_failed(form: str):
+    """Its words are kept, and nothing is missing."""
+    lines = read_lines(form)
+    last = next(line for line in reversed(lines) if line["type"] in ("assistant", "result"))
+    last.get("message", last)["stop_reason"] = "refusal"
+
+    run = read_run(lines)
+
+    assert (run.outcome, run.problems, run.answer) == ("failed", (), CLEAN[-1][1])
+
+
 DECLINED = {"content": [{"type": "text", "text": "Error: declined"}]}
 
 

@@ -28,7 +28,11 @@ from adjudge.result import Usage
 
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
-_ENDS = frozenset({"end_turn", "stop_sequence", "max_tokens", "refusal", "model_context_window_exceeded"})
+_CUT_OFF = frozenset({"max_tokens", "model_context_window_exceeded"})
+
+_REFUSED = "refusal"
+
+_ENDS = frozenset({"end_turn", "stop_sequence", _REFUSED, *_CUT_OFF})
 """Reasons for which a reply ends and no call follows."""
 
 
@@ -83,6 +87,7 @@ class _Reader:
             self._read_message(number, entry)
         elif kind == "result" and not self.is_session:
             self.result = self.result or entry
+            self._note_stop(entry)
         elif kind == "cost-state":
             self.costs = entry
 
@@ -121,6 +126,9 @@ class _Reader:
         return add_usages(usages)
 
     def _find_outcome(self) -> RunOutcome:
+        # A refusal has words like any other reply, and Claude Code calls a run that ends with it a success.
+        if self.stop_reason == _REFUSED:
+            return "failed"
         if self.result is None:
             return "finished" if self.is_session and self.stop_reason in _ENDS else "failed"
         if self.result.get("stop_reason") == "tool_deferred":
@@ -153,10 +161,17 @@ class _Reader:
             self.transcript.report(f"line {number} is a message without content")
             return
         if entry["type"] == "assistant":
-            self.stop_reason = read_kind(message, "stop_reason")
+            self.stop_reason = ""
+            self._note_stop(message)
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for part in parts:
             self._read_part(number, entry, part, message.get("id"))
+
+    def _note_stop(self, holder: dict[str, Any]) -> None:
+        """Note the reason for which a reply or the run ended; a reply that was cut off is reported."""
+        self.stop_reason = read_kind(holder, "stop_reason") or self.stop_reason
+        if self.stop_reason in _CUT_OFF:
+            self.transcript.report("a message of the agent was cut off")
 
     def _read_part(self, number: int, entry: dict[str, Any], part: Any, reply: Any) -> None:
         """Read a part of a message: words, a call or a result; any other kind is passed over."""

@@ -1,8 +1,8 @@
 """Runs of Codex: what ``codex exec --json`` prints, and its rollout files (``sessions/**/rollout-*.jsonl``).
 
-Sources: recorded with Codex 0.169.0. The ends of calls of MCP tools and of patches are taken from its published types of
-items and events, since the recorded runs have none. Its shell is called ``Bash`` here, with the argument ``command``, as
-Codex itself calls it for hooks, and as Claude Code does.
+Sources: recorded with Codex 0.169.0. The ends of calls of MCP tools and of patches are taken from its published types
+of items and events, since the recorded runs have none. Its shell is called ``Bash`` here, with the argument
+``command``, as Codex itself calls it for hooks, and as Claude Code does.
 """
 
 from __future__ import annotations
