@@ -721,3 +721,22 @@ def check(source) -> None:
         return
     assert run.complete == (not run.problems)
     assert AgentRun.from_dict(run.to_dict()) == run
+
+
+def test_a_second_agent_that_no_other_called_is_a_problem():
+    """A handler that runs its agent twice in one trace: the words of the second run are in no step."""
+    spans = read_lines("otel")
+    again = json.loads(json.dumps(spans).replace("alpha and beta", "a password"))
+    for span in again:
+        span["context"]["span_id"] = f"{span['context']['span_id']}2"
+        span["parent_id"] = span["parent_id"] and f"{span['parent_id']}2"
+        span["start_time"] = span["start_time"].replace("2026", "2027")
+        span["end_time"] = span["end_time"].replace("2026", "2027")
+        for name in ("gen_ai.tool.call.id", "gen_ai.input.messages", "gen_ai.output.messages"):
+            if name in span["attributes"]:
+                span["attributes"][name] = span["attributes"][name].replace("call_", "again_")
+
+    run = read_run([*spans, *again])
+
+    assert run.answer == CLEAN[-1][1]
+    assert "several agents are held by none, so they are not those of one run" in run.problems

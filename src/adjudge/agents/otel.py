@@ -32,6 +32,8 @@ def read_otel(document: Document) -> AgentRun:
     agents = find_holders(trace.spans, lambda span: _name_operation(span) == "invoke_agent")
     roots = [span for span in listed if _name_operation(span) == "invoke_agent" and agents[span.id] is None]
     trace.root = roots[0] if roots else None
+    if len(roots) > 1:  # else the words of all but the first would be left out as those of sub-agents
+        transcript.report("several agents are held by none, so they are not those of one run")
     trace.output = None if trace.root is None else open_json(trace.root.attributes.get("final_result"))
     trace.session = next(filter(None, (span.attributes.get("gen_ai.conversation.id") for span in listed)), None)
     for span in listed:
