@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from adjudge import UsageError
 from adjudge.agents import AgentRun, read_run
+from kit.growth import count_growth
 from kit.transcripts import CLEAN, FAILING, describe, find_file, read_lines, read_objects
 
 OPENINFERENCE = ("openinference-langchain", "openinference-openai-agents", "openinference-pydantic-ai")
@@ -343,6 +345,95 @@ def test_events_of_inspect_in_the_span_of_a_tool_are_a_sub_agents_and_a_graders_
     assert [call.agent for call in runs["tool"].calls] == ["sub-agent", None, None]
     assert ("text", "I look first.") not in describe(runs["tool"])
     assert "a tool was executed that no message of the agent calls" in runs["scorer"].problems
+
+
+def test_a_range_of_messages_that_is_named_again_says_nothing_new():
+    """Each message of the list is read once, with an id and without one."""
+    sample = read_sample()
+    for message in sample["events_data"]["messages"]:
+        message.pop("id", None)
+    sample["events_data"]["messages"] = sample["events_data"]["messages"][:1]
+    for event in sample["events"]:
+        if event["event"] == "model":
+            event["input_refs"] = [[0, 1], [0, 0], [0, 1]]
+
+    run = read_run(sample)
+
+    assert [step.text for step in run.steps if step.role == "user"] == ["What is in the backup?"]
+    assert run.complete
+
+
+@pytest.mark.parametrize("ranges", [[], [[0, 0]], [[1, 0]], [[0, 99]], [["0", 1]]])
+def test_ranges_that_name_no_message_are_a_problem(ranges: list):
+    """What the model was sent is not in the log."""
+    sample = read_sample()
+    next(event for event in sample["events"] if event["event"] == "model")["input_refs"] = ranges
+
+    assert "the messages of a request are not in the log" in read_run(sample).problems
+
+
+@pytest.mark.parametrize("kind", ["main", "tool"])
+def test_a_few_bytes_of_ranges_name_no_more_messages_than_there_are(kind: str):
+    """In any order, of the agent and of a sub-agent: neither the time nor the memory is the product of both."""
+
+    def read(size: int) -> None:
+        ranges = [[size - place % size, size] for place in range(2 * size)] + [[0, size]] * size
+        events = [{"event": "span_begin", "id": "s", "type": kind, "name": "x"}]
+        events += [{"event": "model", "input_refs": ranges, "output": {}, "span_id": "s"}]
+        read_run({"messages": [], "epoch": 1, "target": "", "events": events, "events_data": {"messages": [{}] * size}})
+
+    assert count_growth(read, 50) < 6
+    tracemalloc.start()
+    try:
+        read(500)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2_000_000, "with a list of all that is named: 500 * 1,000 entries, 4 MB and more"
+
+
+def test_spans_of_inspect_in_one_another_take_time_by_their_number():
+    """Each is looked at once, however many events are in the innermost."""
+
+    def read(size: int) -> None:
+        spans = [{"event": "span_begin", "id": f"s{n}", "parent_id": f"s{n - 1}", "type": "x"} for n in range(size)]
+        events = [{"event": "info", "span_id": f"s{size - 1}"} for _ in range(size)]
+        read_run({"messages": [], "epoch": 1, "target": "", "events": [*spans, *events]})
+
+    assert count_growth(read, 50) < 6
+
+
+@pytest.mark.parametrize("name", ["before", "first", "second", "third"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_all_that_is_in_a_loop_of_spans_is_in_each_of_its_spans(name: str, order: int):
+    """A loop with a scorer in it holds nothing of the agent's, wherever it is entered."""
+    holders = {"before": "first", "first": "second", "second": "third", "third": "first"}
+    loop = [
+        {"event": "span_begin", "id": inner, "parent_id": outer, "type": "scorer" if inner == "second" else "x"}
+        for inner, outer in holders.items()
+    ]
+    sample = read_sample()
+    for event in sample["events"]:
+        if event["event"] == "model":
+            event["span_id"] = name
+    entered = [{"event": "info", "span_id": each} for each in [*holders][::order]]
+
+    run = read_run(sample | {"events": [*loop, *entered, *sample["events"]]})
+
+    assert "a tool was executed that no message of the agent calls" in run.problems
+
+
+def test_a_call_with_large_arguments_that_was_executed_many_times_is_copied_once():
+    """Each execution is a few bytes, and a copy for each would be all of the arguments."""
+
+    def read(size: int) -> None:
+        call = {"id": "c", "function": "f", "arguments": {"numbers": list(range(size))}}
+        message = {"id": "m", "role": "assistant", "content": "", "tool_calls": [call]}
+        events = [{"event": "model", "input": [], "output": {"choices": [{"message": message}]}}]
+        events += [{"event": "tool", "id": "c", "result": "x", "working_time": 1.0}] * size
+        read_run({"messages": [], "epoch": 1, "target": "", "events": events})
+
+    assert count_growth(read, 50) < 6
 
 
 @pytest.mark.parametrize(

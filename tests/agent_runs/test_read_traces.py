@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from adjudge import Rules, UsageError
 from adjudge.agents import AgentRun, read_run
 from kit import house
+from kit.growth import count_growth
 from kit.transcripts import CLEAN, FAILING, describe, find_file, read_lines, read_objects
 
 OPENINFERENCE = ("openinference-langchain", "openinference-openai-agents", "openinference-pydantic-ai")
@@ -740,3 +741,67 @@ def test_a_second_agent_that_no_other_called_is_a_problem():
 
     assert run.answer == CLEAN[-1][1]
     assert "several agents are held by none, so they are not those of one run" in run.problems
+
+
+def make_span(name: str, parent: str | None, kind: str, attributes: dict) -> dict:
+    """A span as the SDK writes it, with a kind of OpenInference."""
+    return {
+        "name": name,
+        "context": {"trace_id": "t", "span_id": name},
+        "parent_id": parent,
+        "start_time": "2026-11-23T17:29:21Z",
+        "end_time": "2026-11-23T17:29:22Z",
+        "status": {"status_code": "OK"},
+        "attributes": {"openinference.span.kind": kind} | attributes,
+    }
+
+
+def test_a_call_with_large_arguments_that_many_spans_name_is_copied_once():
+    """Each span is a few bytes, and a copy for each would be all of the arguments."""
+
+    def read(size: int) -> None:
+        call = {"type": "tool_call", "id": "c", "name": "f", "arguments": {"numbers": list(range(size))}}
+        replies = json.dumps([{"role": "assistant", "parts": [call]}])
+        attributes = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": replies}
+        executed = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": "c", "gen_ai.tool.name": "f"}
+        spans = [make_span(f"s{number}", None, "", executed) for number in range(size)]
+        read_run([make_span("chat", None, "", attributes), *spans], format="otel")
+
+    assert count_growth(read, 50) < 6
+
+
+@pytest.mark.parametrize("kind", ["AGENT", None])
+def test_an_agent_is_asked_for_its_kind_and_its_name_once(kind: str | None):
+    """Its attributes are looked through for them, and not again for each span that it holds."""
+
+    def read(size: int) -> None:
+        others: dict = {f"a.{number}": 1 for number in range(20 * size)}
+        if kind is None:
+            others = {"openinference.span.kind": None, "openinference": {"span.kind": "AGENT"} | others}
+        agent = make_span("agent", "tool", "AGENT", others)
+        held = [make_span(f"s{number}", "agent", "CHAIN", {}) for number in range(size)]
+        read_run([make_span("tool", None, "TOOL", {}), agent, *held])
+
+    assert count_growth(read, 50) < 6
+
+
+def test_a_sub_agent_has_its_own_name_and_the_agent_that_has_the_tool_none():
+    """An agent in a tool gives its name to what is in it; of an agent that is in none, the tools' insides have none."""
+    call = {"llm.output_messages": [{"message.role": "assistant", "message.tool_calls": [make_called("c")]}]}
+    inner = {"llm.output_messages": [{"message.role": "assistant", "message.tool_calls": [make_called("d")]}]}
+    third = {"llm.output_messages": [{"message.role": "assistant", "message.tool_calls": [make_called("e")]}]}
+    spans = [
+        make_span("agent", None, "AGENT", {"agent.name": "outer"}),
+        make_span("ask", "agent", "LLM", call),
+        make_span("tool", "agent", "TOOL", {"tool.name": "f", "tool_call.id": "c"}),
+        make_span("bare", "tool", "LLM", third),
+        make_span("helper", "tool", "AGENT", {"agent.name": "helper"}),
+        make_span("answer", "helper", "LLM", inner),
+    ]
+
+    assert {call.call_id: call.agent for call in read_run(spans).calls} == {"c": None, "d": "helper", "e": "sub-agent"}
+
+
+def make_called(name: str) -> dict:
+    """A call of a tool in a message of OpenInference."""
+    return {"tool_call.id": name, "tool_call.function": {"name": "f", "arguments": "{}"}}

@@ -6,6 +6,7 @@ events are read rather than the messages: a solver may take messages out, and su
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from adjudge.agents.run import AgentRun
@@ -31,6 +32,11 @@ _ROLES: dict[str, Role] = {"user": "user", "system": "system"}
 
 _IGNORED = frozenset({"reasoning", "image", "audio", "video", "document"})
 """Parts of a message that are neither words nor calls."""
+
+_SUB_AGENT = "sub-agent"
+
+_TOOL, _SCORERS = "tool", frozenset({"scorers", "scorer"})
+"""Kinds of spans in which requests and calls are not the agent's own."""
 
 _CUT_OFF = frozenset({"max_tokens", "model_length", "content_filter"})
 
@@ -59,6 +65,12 @@ class _Reader:
         self.events = [event for event in (events if isinstance(events, list) else []) if isinstance(event, dict)]
         self.spans = {read_kind(event, "id"): event for event in self.events if event.get("event") == "span_begin"}
         self.usages: list[Usage | None] = []
+        self._span_kinds: dict[str, frozenset[str]] = {}
+        events_data = sample.get("events_data")
+        messages = events_data.get("messages") if isinstance(events_data, dict) else None
+        self._shared: list[Any] = messages if isinstance(messages, list) else []
+        self._unread = {agent: _Unread() for agent in (None, _SUB_AGENT)}
+        """The messages that all events share and that were not read yet, of the agent and of sub-agents."""
         self._seen: set[str] = set()
         self._attached = 0
 
@@ -91,15 +103,15 @@ class _Reader:
             if name and name in names:
                 self.transcript.report("an event stands there twice")
             names.add(name)
-            spans = self._list_spans(event)
-            if "scorers" in spans or "scorer" in spans:  # a grader's requests are not the agent's
+            spans = self._find_span_kinds(event.get("span_id"))
+            if spans & _SCORERS:  # a grader's requests are not the agent's
                 continue
             has_ended = has_ended or self._ends_run(event)
             if has_ended and event.get("event") in ("model", "tool"):
                 self.transcript.report("something comes after the end of the run")
             if event.get("pending"):
                 self.transcript.report("an event was not at its end when the log was written")
-            agent = "sub-agent" if "tool" in spans else None
+            agent = _SUB_AGENT if _TOOL in spans else None
             if event.get("event") == "model":
                 self._read_request(event, agent)
             elif event.get("event") == "tool":
@@ -111,18 +123,27 @@ class _Reader:
         """Return whether an event is the end of the span that holds all solvers, so that the agent is done."""
         return event.get("event") == "span_end" and read_kind(self.spans.get(read_kind(event, "id"), {})) == "solvers"
 
-    def _list_spans(self, event: dict[str, Any]) -> set[str]:
-        """List the types of the spans that an event is in; a loop of spans ends where it begins again."""
-        kinds, passed, name = set(), set(), event.get("span_id")
-        while isinstance(name, str) and name in self.spans and name not in passed:
-            passed.add(name)
-            kinds.add(read_kind(self.spans[name]))
+    def _find_span_kinds(self, name: Any) -> frozenset[str]:
+        """Find which of the kinds that matter the spans have that something is in; a loop of spans ends where it began.
+
+        Each span is looked at once: spans that hold one another in a long row would take the square of their number.
+        """
+        path: dict[str, frozenset[str]] = {}
+        while isinstance(name, str) and name in self.spans and name not in self._span_kinds and name not in path:
+            path[name] = frozenset({read_kind(self.spans[name])}) & {_TOOL, *_SCORERS}
             name = self.spans[name].get("parent_id")
+        is_known = isinstance(name, str) and name in self._span_kinds
+        kinds = self._span_kinds[name] if is_known else frozenset()
+        if isinstance(name, str) and name in path:  # of a loop, each is in all the others
+            kinds = frozenset().union(*list(path.values())[list(path).index(name) :])
+        for inner in reversed(path):
+            kinds |= path[inner]
+            self._span_kinds[inner] = kinds
         return kinds
 
     def _read_request(self, event: dict[str, Any], agent: str | None) -> None:
         """Read a request to a model: the messages that are new in its input, its reply, and its usage."""
-        for message in self._list_input(event):
+        for message in self._list_input(event, agent):
             self._read_message(message, agent)
         output = event.get("output")
         output = output if isinstance(output, dict) else {}
@@ -142,20 +163,22 @@ class _Reader:
             self._seen.add(read_kind(message, "id"))
             self._read_reply(message, agent)
 
-    def _list_input(self, event: dict[str, Any]) -> list[dict[str, Any]]:
-        """List what a model was sent: inline, or as ranges of the messages that all events share."""
-        events_data = self.sample.get("events_data")
-        all_messages = events_data.get("messages") if isinstance(events_data, dict) else None
-        shared = all_messages if isinstance(all_messages, list) else []
+    def _list_input(self, event: dict[str, Any], agent: str | None) -> list[dict[str, Any]]:
+        """List what a model was sent: inline, or as ranges of the messages that all events share.
+
+        Of the shared ones, those that no request before it had. A few bytes may name all of them again.
+        """
         inline, ranges = event.get("input"), event.get("input_refs")
         messages: list[Any] = list(inline) if isinstance(inline, list) else []
+        is_logged = bool(messages)
         for span in ranges if isinstance(ranges, list) else []:
-            part = _read_range(span, len(shared))
+            part = _read_range(span, len(self._shared))
             if part is None:
                 self.transcript.report("the messages of a request are not in the log")
             else:
-                messages += shared[part]
-        if not messages:
+                is_logged = is_logged or bool(part)
+                messages += [self._shared[place] for place in self._unread[agent].take(part)]
+        if not is_logged:
             self.transcript.report("the messages of a request are not in the log")
         return [message for message in messages if isinstance(message, dict)]
 
@@ -243,9 +266,9 @@ class _Reader:
 
         Without the comparison, words before a call would count as the answer of a run that was cut off after it.
         """
-        call = self.transcript.steps[-1].call if self.transcript.steps else None
+        result = self.transcript.get_last_result()
         words = read_kind(self.sample.get("output"), "completion").rstrip("\r\n")
-        return words if call is not None and call.result and words.endswith(call.result) else None
+        return words if result and words.endswith(result) else None
 
     def _restore_texts(self, value: Any) -> Any:
         """Put the long texts of a value back in, which a log keeps apart. A few bytes may name one many times.
@@ -269,9 +292,34 @@ class _Reader:
         return text
 
 
-def _read_range(span: Any, most: int) -> slice | None:
+class _Unread:
+    """The places of a list that were not taken yet."""
+
+    def __init__(self) -> None:
+        self._following: dict[int, int] = {}
+        """For each place that was taken, one after it up to which all were."""
+
+    def take(self, places: range) -> Iterator[int]:
+        """Take those of some places that were not taken yet, in order."""
+        place = self._find(places.start)
+        while place < places.stop:
+            yield place
+            self._following[place] = place + 1
+            place = self._find(place)
+
+    def _find(self, place: int) -> int:
+        """Find the first place from this one on that was not taken, and shorten the way to it."""
+        passed: list[int] = []
+        while place in self._following:
+            passed.append(place)
+            place = self._following[place]
+        self._following.update(dict.fromkeys(passed, place))
+        return place
+
+
+def _read_range(span: Any, most: int) -> range | None:
     """Read a range of places in a list of so many; ``None`` for anything else."""
     if not isinstance(span, list) or len(span) != 2 or not all(type(bound) is int for bound in span):
         return None
     first, end = span
-    return slice(first, end) if 0 <= first <= end <= most else None
+    return range(first, end) if 0 <= first <= end <= most else None

@@ -94,7 +94,7 @@ def _list_messages(document: Document, transcript: Transcript) -> tuple[Sequence
 def _find_output(transcript: Transcript, output: Any) -> str | None:
     """Find the output that an agent gave by its last call: a state of before holds another one, or none."""
     call = transcript.steps[-1].call if transcript.steps else None
-    is_last = call is not None and call.result is not None and is_answer(call.arguments, output)
+    is_last = transcript.get_last_result() is not None and call is not None and is_answer(call.arguments, output)
     return write_answer(output) if is_last else None
 
 

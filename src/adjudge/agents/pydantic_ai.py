@@ -82,8 +82,9 @@ def _find_output(transcript: Transcript, last: dict[str, Any]) -> str | None:
     parts = last.get("parts") if read_kind(last, "kind") == "request" else None
     for part in parts if isinstance(parts, list) else []:
         if read_kind(part, "content") == _TAKEN and read_kind(part, "tool_name").startswith(_OUTPUT_TOOL):
-            call = transcript.get_call(part.get("tool_call_id"))
-            if call is not None and call.tool == part["tool_name"] and call.result is not None:
+            call_id = part.get("tool_call_id")
+            call, result = transcript.get_call(call_id), transcript.get_result(call_id)
+            if call is not None and call.tool == part["tool_name"] and result is not None:
                 return write_answer(call.arguments)
     return None
 

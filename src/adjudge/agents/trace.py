@@ -110,14 +110,20 @@ def find_holders(spans: Mapping[str, Span], is_wanted: Callable[[Span], bool]) -
 def find_sub_agents(
     spans: Mapping[str, Span], find_kind: Callable[[Span], str], find_name: Callable[[Span], Any]
 ) -> dict[str, str | None]:
-    """Name the sub-agent that each span is of: what happens inside of a tool or a check is not the agent's own."""
-    inner = find_holders(spans, lambda span: find_kind(span) in _INNER)
-    agents = find_holders(spans, lambda span: find_kind(span) == "AGENT")
+    """Name the sub-agent that each span is of: what happens inside of a tool or a check is not the agent's own.
+
+    Each span is asked once for its kind and its name, which may be looked for in all that it has, and not again for
+    each span that it holds.
+    """
+    kinds = {name: find_kind(span) for name, span in spans.items()}
+    inner = find_holders(spans, lambda span: kinds[span.id] in _INNER)
+    agents = find_holders(spans, lambda span: kinds[span.id] == "AGENT")
+    # Those that no tool holds are the agent that has the tool.
+    within = {agent.id: agent for agent in agents.values() if agent is not None and inner[agent.id] is not None}
+    called = {name: read_name(find_name(agent)) for name, agent in within.items()}
     names: dict[str, str | None] = {}
-    for name in spans:
-        agent = agents[name]
-        is_named = agent is not None and inner[agent.id] is not None  # else it is the agent that has the tool
-        named = read_name(find_name(agent)) if agent is not None and is_named else None
+    for name, agent in agents.items():
+        named = None if agent is None else called.get(agent.id)
         names[name] = None if inner[name] is None else named or "sub-agent"
     return names
 
@@ -344,12 +350,18 @@ class _Calls:
         return self._take_first_free(candidates)
 
     def _take_named(self, run: ToolRun) -> str | None:
-        """Take the call that an execution names; report where the tool or the arguments are others."""
+        """Take the call that an execution names; report where the tool or the arguments are others.
+
+        The arguments are compared for the first execution alone. A further one is a problem anyway, and each
+        comparison writes all arguments, which many short spans may name.
+        """
         if not self.transcript.has_call(run.call_id):
             return None
+        is_first = run.call_id in self.free
         self.free.discard(run.call_id)
         call = self.transcript.get_call(run.call_id)
-        if run.arguments is not None and call is not None and not _are_arguments(call.arguments, run.arguments):
+        is_compared = is_first and run.arguments is not None
+        if is_compared and call is not None and not _are_arguments(call.arguments, run.arguments):
             self.transcript.report(f"the tool of the call {quote(run.call_id, 60)} ran with other arguments")
         if isinstance(run.tool, str) and call is not None and run.tool != call.tool:
             self.transcript.report(f"another tool than that of the call {quote(run.call_id, 60)} ran for it")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import starmap
 from typing import Any
 
 from adjudge.agents.run import AgentRun, RunOutcome, Unknown
@@ -29,6 +30,12 @@ class Transcript:
         self.steps: list[Step] = []
         self.problems: list[str] = []
         self._places: dict[str, int] = {}
+        self._ends: dict[int, dict[str, Any]] = {}
+        """What is known of calls since they were made, by the places of their steps.
+
+        It joins them once, in the end: a call that is replaced copies its arguments, and a few bytes may name one
+        again.
+        """
         self._turn = 0
         self._reply: str | None = None
         self._answered = True
@@ -82,18 +89,17 @@ class Transcript:
             named = quote(call_id, 60) if isinstance(call_id, str) else "no call"
             self.report(f"a result is of {named}, which was not made before it")
             return
-        call = self._get_call(place)
-        if call.result is not None or call.error is not None:
+        if self._has_ended(place):
             self.report(f"the call {quote(str(call_id), 60)} has two results")
             return
         shown = text.rstrip("\r\n")
         failed = failed or not_made is not None
         changed = {"error": shown or "it failed"} if failed else {"result": shown}
-        self._change_call(place, duration_ms=duration_ms, not_made=not_made, **changed)
+        self._note_end(place, duration_ms=duration_ms, not_made=not_made, **changed)
 
     def note_duration(self, call_id: str, duration_ms: float | None) -> None:
         """Note how long a call took, which is recorded apart from it."""
-        self._change_call(self._places[call_id], duration_ms=duration_ms)
+        self._note_end(self._places[call_id], duration_ms=duration_ms)
 
     def note_failure(self, call_id: str, reason: str) -> None:
         """Note that a call failed, which is recorded apart from it.
@@ -101,22 +107,31 @@ class Transcript:
         Its result, if it has one, is the error then: it tells more than the reason.
         """
         place = self._places[call_id]
-        call = self._get_call(place)
-        self._change_call(place, error=call.result or call.error or reason, result=None)
+        known = self._ends.get(place, {})
+        self._note_end(place, error=known.get("result") or known.get("error") or reason, result=None)
 
     def has_call(self, call_id: object) -> bool:
         """Return whether a call of this id was made."""
         return isinstance(call_id, str) and call_id in self._places
 
     def get_call(self, call_id: object) -> AgentCall | None:
-        """Return the call of this id, if it was made."""
+        """Return the call of this id as it was made, without what came of it; ``None`` if it was not."""
         place = self._places.get(call_id) if isinstance(call_id, str) else None
         return None if place is None else self.steps[place].call
 
     def has_result(self, call_id: object) -> bool:
         """Return whether a call of this id was made and has returned."""
-        call = self.get_call(call_id)
-        return call is not None and (call.result is not None or call.error is not None)
+        place = self._places.get(call_id) if isinstance(call_id, str) else None
+        return place is not None and self._has_ended(place)
+
+    def get_result(self, call_id: object) -> str | None:
+        """Return what the call of this id returned, if it was made and did not fail."""
+        place = self._places.get(call_id) if isinstance(call_id, str) else None
+        return None if place is None else self._ends.get(place, {}).get("result")
+
+    def get_last_result(self) -> str | None:
+        """Return the result of the last step, if that is a call that has one."""
+        return self._ends.get(len(self.steps) - 1, {}).get("result")
 
     def get_last_text(self) -> str | None:
         """Return the agent's last words, if it said anything after its last call."""
@@ -143,7 +158,7 @@ class Transcript:
                 tool = quote(call.tool, 60) if call is not None else ""
                 self.report(f"the call {quote(call_id, 60)} of {tool} has no result")
         return AgentRun(
-            steps=tuple(self.steps),
+            steps=tuple(starmap(self._make_step, enumerate(self.steps))),
             answer=answer,
             outcome=outcome,
             usage=usage,
@@ -166,13 +181,18 @@ class Transcript:
             raise UsageError(f"the run has more than {MOST_STEPS:,} steps; judge it in parts", argument="source")
         self.steps.append(step)
 
-    def _change_call(self, place: int, **changes: Any) -> None:
-        self.steps[place] = replace(self.steps[place], call=replace(self._get_call(place), **changes))
+    def _make_step(self, place: int, step: Step) -> Step:
+        """Make the step at a place, with what came of its call."""
+        if step.call is None or place not in self._ends:
+            return step
+        return replace(step, call=replace(step.call, **self._ends[place]))
 
-    def _get_call(self, place: int) -> AgentCall:
-        call = self.steps[place].call
-        assert call is not None  # noqa: S101 - for the type checker; only calls have places
-        return call
+    def _note_end(self, place: int, **members: Any) -> None:
+        self._ends.setdefault(place, {}).update(members)
+
+    def _has_ended(self, place: int) -> bool:
+        known = self._ends.get(place, {})
+        return known.get("result") is not None or known.get("error") is not None
 
 
 def read_arguments(value: Any) -> Any:
