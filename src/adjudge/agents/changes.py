@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import TypeGuard
 
 from adjudge.agents.step import ChangeKind, FileChange
 from adjudge.agents.workspace import Entry, Snapshot
@@ -27,6 +28,9 @@ MOST_DRAWN = 2_000_000
 """Bytes of the largest file that is drawn."""
 
 MOST_FILES_DRAWN = 2_000
+
+MOST_BYTES_DRAWN = 50_000_000
+"""Bytes of all versions of the files that are drawn; git's drawing of them, at most twice as long, is in memory."""
 
 SECONDS = 60
 """The time that git has."""
@@ -91,35 +95,52 @@ def _describe_change(change: _Change) -> str:
 
 
 def _draw_files(changes: Sequence[_Change], source: Path, copy: Path) -> Mapping[int, str]:
-    """Draw what is different in the files whose bytes are, by their places; of large ones only sizes and digests."""
-    git, written = shutil.which("git"), 0
-    texts: dict[int, str] = {}
+    """Draw what is different in the files whose bytes are, by their places; of large ones only sizes and digests.
+
+    So it is with the files for which there is no room, whatever their size.
+    """
+    texts = {place: _describe_sizes(change) for place, change in enumerate(changes) if _has_other_bytes(change)}
+    git = shutil.which("git")
+    if git is None:
+        return texts
     with tempfile.TemporaryDirectory(prefix="adjudge-diff-") as folder:
         root = Path(folder)
         for side in "ab":
             (root / side).mkdir()
-        for place, change in enumerate(changes):
-            entries = (change.before, change.after)
-            is_file = [entry is not None and entry.kind == "file" for entry in entries]
-            if not any(is_file) or (all(is_file) and len({entry.digest for entry in entries if entry}) == 1):
-                continue
-            texts[place] = _describe_sizes(change)
-            may_draw = git is not None and written < MOST_FILES_DRAWN
-            contents = [
-                _read_version(base / change.path, entry) for base, entry in zip((source, copy), entries, strict=True)
-            ]
-            if not may_draw or None in contents:
-                continue
-            written += 1
-            for side, content, has_file in zip("ab", contents, is_file, strict=True):
-                if has_file and content is not None:
-                    (root / side / str(place)).write_bytes(content)
-        return texts | (_run_git(git, root) if git is not None and written else {})
+        drawn, room = 0, MOST_BYTES_DRAWN
+        for place in texts:
+            change = changes[place]
+            size = sum(entry.size for entry in (change.before, change.after) if _is_file(entry))
+            if drawn < MOST_FILES_DRAWN and size <= room and _write_versions(change, source, copy, root, str(place)):
+                drawn, room = drawn + 1, room - size
+        return texts | (_run_git(git, root) if drawn else {})
+
+
+def _is_file(entry: Entry | None) -> TypeGuard[Entry]:
+    return entry is not None and entry.kind == "file"
+
+
+def _has_other_bytes(change: _Change) -> bool:
+    """Return whether a change is one of a file's bytes."""
+    digests = [entry.digest if _is_file(entry) else None for entry in (change.before, change.after)]
+    return digests[0] != digests[1]
+
+
+def _write_versions(change: _Change, source: Path, copy: Path, root: Path, name: str) -> bool:
+    """Write both versions of a file below ``a`` and ``b``; return false, and write none, if one cannot be read."""
+    entries = (change.before, change.after)
+    contents = [_read_version(base / change.path, entry) for base, entry in zip((source, copy), entries, strict=True)]
+    if None in contents:
+        return False
+    for side, content, entry in zip("ab", contents, entries, strict=True):
+        if content is not None and _is_file(entry):
+            (root / side / name).write_bytes(content)
+    return True
 
 
 def _read_version(path: Path, entry: Entry | None) -> bytes | None:
     """Read one version of a file, as it was when it was looked at; ``None`` for one that is too large or is another."""
-    if entry is None or entry.kind != "file":
+    if not _is_file(entry):
         return b""
     if entry.size > MOST_DRAWN:
         return None
@@ -171,17 +192,18 @@ def _run_git(git: str, root: Path) -> dict[int, str]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    return _split_diffs(done.stdout.decode(errors="replace").replace("\x00", "\ufffd"))
+    return _split_diffs(done.stdout)
 
 
-def _split_diffs(output: str) -> dict[int, str]:
+def _split_diffs(output: bytes) -> dict[int, str]:
     """Split the output of ``git diff`` into the diff of each pair of files, by the number that is the pair's file name.
 
-    A head is known by its beginning: a line of a file begins with a blank, a plus or a minus.
+    A head is known by its beginning: a line of a file begins with a blank, a plus or a minus. The bytes are split, and
+    each diff is read and shortened by itself: as text, all of them would take several times as much memory.
     """
     texts: dict[int, str] = {}
-    for chunk in f"\n{output}".split("\ndiff --git ")[1:]:
-        head, _, body = chunk.partition("\n")
+    for chunk in (b"\n" + output).split(b"\ndiff --git ")[1:]:
+        head, _, body = chunk.decode(errors="replace").replace("\x00", "\ufffd").partition("\n")
         number = head.rpartition("/")[2]
         if number.isdecimal():
             lines = body.split("\n")
