@@ -27,7 +27,7 @@ def compare(tmp_path: Path, before: dict[str, str], after: dict[str, str]) -> tu
 
 
 def test_files_are_drawn_until_all_of_them_come_to_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """git's drawing of thousands of large files would fill the memory. Of the others, size and digest are there."""
+    """A drawing of thousands of large files would fill the memory. Of the others, size and digest are there."""
     monkeypatch.setattr(changes, "MOST_BYTES_DRAWN", 10_000)
     written: list[int] = []
     run = subprocess.run

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,9 +17,7 @@ from starlette.responses import JSONResponse, Response
 from adjudge import Ledger
 from adjudge.config.server import ServerSettings
 from adjudge.formats.times import get_now
-from adjudge.ledger.entry import format_time
 from adjudge.server import idempotency
-from adjudge.server.database import ANSWERS, find_table, write
 from adjudge.server.problem import Problem
 
 
@@ -152,24 +149,5 @@ def test_a_request_that_failed_may_be_sent_again(play):
         with pytest.raises(RuntimeError):
             await first
         assert await desk.ask("second") == "second"
-
-    play(story)
-
-
-def test_what_an_earlier_release_began_is_waited_for(play):
-    """Its row says when it began, and has no owner."""
-
-    async def story(desk: Desk) -> None:
-        identity = json.dumps(["key:1", "POST", "/v1/x", "k"])
-        row = {
-            "digest": sha256(identity.encode()).hexdigest(),
-            "request": sha256(b"{}").hexdigest(),
-            "created_at": format_time(desk.now),
-        }
-        await write(desk.ledger, lambda connection: connection.execute(find_table(ANSWERS).insert().values(**row)))
-        desk.wait(50)
-        assert await desk.ask("again") == "under_way"
-        desk.wait(20)
-        assert await desk.ask("again") == "again"
 
     play(story)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -34,7 +34,7 @@ from adjudge.server.problem import Problem
 from adjudge.server.state import ServerState
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Connection, Row
+    from sqlalchemy import ColumnElement, Connection
 
 LONGEST_KEY = 255
 
@@ -102,26 +102,20 @@ def _begin_request(connection: Connection, begun: _Begun, state: ServerState) ->
         raise Problem(422, "this Idempotency-Key belongs to another request of yours", code="reused_idempotency_key")
     if row is not None and row.status is not None:
         return Response(row.body, row.status, media_type="application/json", headers={"Idempotency-Replayed": "true"})
-    longest = timedelta(seconds=state.settings.deadline + _MARGIN)
-    if row is not None and _find_end(row, longest) > now:
+    if row is not None and datetime.fromisoformat(row.created_at) > now:
         raise Problem(
             409,
             "the request with this Idempotency-Key is under way; send it again for its answer",
             code="under_way",
             headers={"Retry-After": str(state.settings.retry_after)},
         )
-    values = {"request": begun.body, "body": begun.owner, "created_at": format_time(now + longest)}
+    end = format_time(now + timedelta(seconds=state.settings.deadline + _MARGIN))
+    values = {"request": begun.body, "body": begun.owner, "created_at": end}
     if row is None:
         connection.execute(table.insert().values(digest=begun.digest, **values))
     else:
         connection.execute(table.update().where(table.c.digest == begun.digest).values(**values))
     return None
-
-
-def _find_end(row: Row[Any], longest: timedelta) -> datetime:
-    """Return when a request under way counts as lost; earlier releases noted when it began, and no owner."""
-    noted = datetime.fromisoformat(row.created_at)
-    return noted + longest if row.body is None else noted
 
 
 def _is_own(begun: _Begun) -> ColumnElement[bool]:
