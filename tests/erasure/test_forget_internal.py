@@ -6,6 +6,7 @@ import asyncio
 import json
 import sqlite3
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import pytest
 
 from adjudge import Approvals, Gate, Judge, Ledger, UsageError
 from adjudge import run as run_cases
-from adjudge.dataset import load_labels
+from adjudge.dataset import Label, load_labels, write_labels
 from adjudge.erasure.choice import read_choice
 from adjudge.erasure.forget import Places, check_erasure, forget
 from adjudge.erasure.ledger import Order
+from adjudge.erasure.report import ForgetReport
 from adjudge.guards import ToolCall, ToolGuard
 from adjudge.labels import open_label_queue
 from adjudge.ledger import create_signing_key, verify_export
@@ -109,6 +111,46 @@ def test_by_subject_the_content_is_forgotten_wherever_it_is(kept: Kept):
 
 async def _list_entries(ledger: Ledger) -> list[Any]:
     return [entry async for entry in ledger.query()]
+
+
+def test_a_digest_is_enough_where_no_ledger_tells_of_the_content(kept: Kept):
+    """What was judged without a ledger is in caches, recordings and labels all the same."""
+    labels = [
+        Label(case="1", rater="cy", value=True, subject=digest, comment="I read it") for digest in (SUBJECT, "f" * 64)
+    ]
+    write_labels(kept.folder / "other.jsonl", labels)
+    places = Places(
+        caches=(kept.folder / "cache.sqlite",),
+        recordings=(kept.folder / "recorded.jsonl",),
+        labels=(kept.folder / "other.jsonl",),
+    )
+    report = forget_in(places, subject=SUBJECT)
+
+    assert count(report) == {"kept replies": 1, "recordings": 1, "labels": 1}
+    assert [label.comment for label in load_labels(kept.folder / "other.jsonl")] == [None, "I read it"]
+
+
+def forget_in(places: Places, *, subject: str | None = None, metadata: str | None = None) -> ForgetReport:
+    """Forget in some places, with no ledger unless they name one."""
+    order = Order(choice=read_choice(subject, metadata), reason="asked for", by="ana")
+    return asyncio.run(forget(order, places))
+
+
+@pytest.mark.parametrize(
+    ("choice", "replies"), [({"customer": "C-1"}, 2), ({"subject": SUBJECT}, 1)], ids=["metadata", "subject"]
+)
+def test_files_that_come_back_from_a_backup_are_cleaned_again(kept: Kept, choice: dict[str, str], replies: int):
+    """The entries that told of the content are erased by then; their digests, and who they were erased for, stay."""
+    backup = {kept.folder / name: (kept.folder / name).read_bytes() for name in ("cache.sqlite", "recorded.jsonl")}
+    kept.forget(**choice)
+    for path, content in backup.items():
+        path.write_bytes(content)
+    other = kept.forget(customer="C-7")
+    report = kept.forget(**choice)
+
+    assert count(other) == {}, "what was erased for one is nothing of another's"
+    assert count(report) == {"kept replies": replies, "recordings": replies}
+    assert kept.find(OTHER)
 
 
 @pytest.mark.slow_table
@@ -430,7 +472,111 @@ def test_a_stopped_run_of_an_agent_does_not_go_on(tmp_path: Path):
     assert "refusals of the run were deleted" in verdict.decision.detail
 
 
+@pytest.mark.parametrize("has_votes", [True, False], ids=["voted", "closed without a vote"])
+def test_reasons_that_are_left_of_a_request_without_metadata_are_deleted(tmp_path: Path, has_votes: bool):
+    """``Approvals.forget``, as after ``keep_for``, leaves no message; what people gave as their reasons it leaves."""
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+
+    async def ask(ledger: Ledger) -> None:
+        approvals = Approvals(ledger)
+        held = await _make_gate(ledger, approvals).check("Held.")
+        await approvals.decide(held.approval_id or "", "ana", True, f"because {SECRET}")
+        await approvals.forget(held.approval_id or "")
+
+    use_ledger(url, ask)
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        if not has_votes:
+            connection.execute("UPDATE adjudge_votes SET reason = ''")
+            connection.commit()
+    report = Kept(folder=tmp_path, url=url).forget(subject=sha256(b"Held.").hexdigest())
+    again = Kept(folder=tmp_path, url=url).forget(subject=sha256(b"Held.").hexdigest())
+
+    assert count(report)["approvals"] == 1
+    assert count(again) == {}
+    assert Kept(folder=tmp_path, url=url).find(SECRET) == []
+
+
 # ---------------------------------------------------------------- single places
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "labels.tsv", "labels.json", "labels.jsonl.gz", "labels.parquet"])
+def test_labels_that_are_no_json_lines_are_refused_before_anything_is_deleted(kept: Kept, name: str):
+    """Read as lines of JSON they hold nothing, and nothing would be said of what they keep."""
+    (kept.folder / name).write_bytes(b"case,rater,value,comment\n1,cy,true,C-1 lives there\n")
+    places = Places(labels=(kept.folder / name,), recordings=(kept.folder / "recorded.jsonl",))
+    before = kept.find(SECRET)
+
+    with pytest.raises(UsageError):
+        forget_in(places, subject=SUBJECT)
+    assert kept.find(SECRET) == before
+
+
+def test_lines_that_cannot_be_read_are_listed(kept: Kept):
+    """What they are about is not known, and a report without them would be believed; what is no digest is none."""
+    for name in ("recorded.jsonl", "labels.jsonl"):
+        path = kept.folder / name
+        path.write_text(f'\nC-1 {{\n["C-1"]\n{{"subject": [], "run": [], "case": {{}}}}\n{path.read_text()}')
+    report = kept.forget(customer="C-1")
+
+    assert [(each.place, Path(each.where).name, each.what) for each in report.look] == [
+        ("recordings", "recorded.jsonl", "no JSON objects, so not looked through: 2 lines: 2, 3"),
+        ("labels", "labels.jsonl", "no JSON objects, so not looked through: 2 lines: 2, 3"),
+    ]
+    assert (count(report)["recordings"], count(report)["labels"]) == (2, 4)
+    assert (kept.folder / "labels.jsonl").read_text().startswith("C-1 {\n")
+
+
+def test_a_filled_in_list_of_cases_loses_the_cases(kept: Kept):
+    """The texts of the case stand beside its label; the label stays, and so does a row that nobody filled in."""
+    rows = [
+        {"case": "1", "run": "r", "rater": rater, "kind": "person", "value": value, "subject": subject, "content": text,
+         "task": None, "context": [text], "reference": ""}
+        for rater, value, subject, text in (
+            ("cy", True, SUBJECT, SECRET), (None, None, SUBJECT, SECRET), ("cy", False, "0" * 64, OTHER))
+    ]  # fmt: skip
+    path = kept.folder / "list.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report = forget_in(Places(labels=(path,)), subject=SUBJECT)
+    again = forget_in(Places(labels=(path,)), subject=SUBJECT)
+
+    assert [each.what for each in report.deleted if each.count] == ["cases in list.jsonl"]
+    assert (count(report), count(again)) == ({"labels": 2}, {})
+    assert SECRET not in path.read_text()
+    assert json.loads(path.read_text().splitlines()[2]) == rows[2]
+    assert [(label.subject, label.value) for label in load_labels(path)] == [(SUBJECT, True), ("0" * 64, False)]
+
+
+def test_labels_of_a_run_in_another_file_lose_their_comments(kept: Kept):
+    """That file has no texts of the cases; the run says whose they are."""
+    place = kept.folder / "elsewhere.sqlite"
+    queue = open_label_queue(kept.folder / "monday", store=place)
+    for number in range(2):
+        queue.record("ben", f"case-{number}", True, comment=f"I read: {(SECRET, OTHER)[number]}")
+    queue.close()
+    report = forget_in(Places(labels=(place,), runs=(kept.folder / "monday",)), metadata="customer=C-1")
+
+    assert [each.what for each in report.deleted if each.place == "labels"] == ["comments"]
+    assert SECRET not in place.read_bytes().decode("latin-1")
+    assert OTHER in place.read_bytes().decode("latin-1")
+
+
+def test_labels_of_a_data_set_are_found_by_the_contents_that_the_ledger_tells_of(kept: Kept):
+    """A file of labels keeps no metadata of the cases that it takes in."""
+    place, data = kept.folder / "elsewhere.sqlite", kept.folder / "some.jsonl"
+    data.write_text("".join(json.dumps({"id": text[:3], "content": text}) + "\n" for text in (SECRET, OTHER)))
+    queue = open_label_queue(data, store=place)
+    for text in (SECRET, OTHER):
+        queue.record("ben", text[:3], True, comment=f"I read: {text}")
+    queue.close()
+    data.unlink()
+
+    async def work(ledger: Ledger) -> ForgetReport:
+        order = Order(choice=read_choice(None, "customer=C-1"), reason="asked for", by="ana")
+        return await forget(order, Places(ledger=ledger, labels=(place,)))
+
+    assert count(use_ledger(kept.url, work))["labels"] == 1
+    assert SECRET not in place.read_bytes().decode("latin-1")
+    assert OTHER in place.read_bytes().decode("latin-1")
 
 
 def test_replies_of_earlier_versions_are_named(tmp_path: Path):

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from adjudge import Approvals, Decision, Gate, JudgeResult, Ledger
+from adjudge import Approvals, Decision, Gate, Judge, JudgeResult, Ledger
 from adjudge.guards import ApprovalAnswer
+from adjudge.testing import ScriptedModel
 from kit.approvals import make_result, start, tell
 from kit.gates import GOOD, Desk, check, gate, word
 from kit.judges import complaint, failed, names, passed, silent
@@ -148,6 +149,19 @@ def test_people_and_the_first_judge_see_what_redaction_leaves(url: str):
     assert run(url, work, wait=False, show_content=True, **redact) == "[name] wrote this."
     url += "3"
     assert run(url, work, silent(), on_undecided="ask", wait=False, show_content=True, redact=len) == "15"
+
+
+def test_what_is_kept_of_the_first_judge_is_known_by_the_content(url: str):
+    """It is asked about the content that was held, however redacted, and its answer is found by that digest."""
+    model = ScriptedModel({"criteria": [{"score": 1.0, "reasoning": "Fine."}], "confidence": 1.0})
+
+    async def work(made: Gate, _: Approvals) -> Decision:
+        return await made.check("Ana wrote this.")
+
+    redact = {"redact": lambda text: "x"}
+    decision = run(url, work, ask=ASK | {"first": Judge(model)}, show_content=True, wait=False, **redact)
+
+    assert [request.subject for request in model.requests] == [decision.subject]
 
 
 def test_a_redaction_that_fails_shows_nothing(url: str):

@@ -212,6 +212,15 @@ def test_nothing_is_sent_that_was_redacted(redact: object):
     assert decision.allowed
 
 
+def test_what_is_kept_of_a_redacted_request_is_known_by_the_content():
+    """By its digest in the ledger: by that of the redacted text nobody would find it to delete it."""
+    model = ScriptedModel(scores(1.0, names=["good"]))
+    decision = check(gate(judge=Judge(model), redact=hide), "Ana writes")
+
+    assert [request.subject for request in model.requests] == [decision.subject]
+    assert decision.subject == hashlib.sha256(b"Ana writes").hexdigest()
+
+
 def test_rules_see_what_the_judge_does_not():
     """They run here, on the content as it is, and the digest is that of the content as it is."""
     made = gate(passed(), redact=lambda value: "x", rules=[SHORT])

@@ -19,6 +19,8 @@ from typing import Any
 
 from adjudge.content import digest_text
 from adjudge.dataset.contents import digest_content
+from adjudge.dataset.formats import find_format
+from adjudge.dataset.label_file import CASE_COLUMNS
 from adjudge.erasure.choice import Choice
 from adjudge.erasure.report import Findings, NamedText, OutOfReach
 from adjudge.errors import AdjudgeError, UsageError
@@ -65,28 +67,58 @@ def forget_in_cache(path: Path, findings: Findings, *, dry_run: bool) -> None:
 
 def forget_in_recording(path: Path, choice: Choice, findings: Findings, *, dry_run: bool) -> None:
     """Delete the rows of a recording that are about the subjects that were found, and leave a row that says so."""
-    lines = [line for _, line in read_lines(path)]
-    rows = [_read_object(line) for line in lines]
-    gone = [_is_about(row, findings.subjects) for row in rows]
-    for number, (row, drops) in enumerate(zip(rows, gone, strict=True), 1):
-        where = None if drops else choice.find_name(row)
-        if where is not None:
-            what = f"names it in {where}"
-            findings.for_a_person.append(NamedText(place="recordings", where=f"{path}, line {number}", what=what))
+    lines = _read_file(path, "recordings", findings)
+    gone = [_is_about(line.row, findings.subjects) for line in lines]
+    for line, drops in zip(lines, gone, strict=True):
+        if not drops:
+            _note_named(path, line, "recordings", choice, findings)
     count = sum(gone)
     findings.count("recordings", count, f"in {path.name}")
     if count and not dry_run:
-        kept = [line for line, row, drops in zip(lines, rows, gone, strict=True) if not drops and "erased" not in row]
-        before = sum(row["erased"] for row in rows if isinstance(row.get("erased"), int))
+        kept = [line.text for line, drops in zip(lines, gone, strict=True) if not drops and "erased" not in line.row]
+        before = sum(line.row["erased"] for line in lines if isinstance(line.row.get("erased"), int))
         # The key is no digest, so that no request has it; versions that do not know the row read it all the same.
         mark = {"schema": RECORDING, "key": "erased", "model": "", "erased": before + count, "reply": {"text": ""}}
         replace_lines(path, [*kept, json.dumps(mark).encode()])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A line of a file of rows, with its number from 1; a line that is no JSON object has an empty row."""
+
+    number: int
+    text: bytes
+    row: dict[str, Any]
+
+
+def _read_file(path: Path, place: str, findings: Findings) -> list[_Line]:
+    """Read the lines of a file of rows, and note in ``findings`` those that are none: nobody knows what is in them."""
+    rows = [(number, text, _read_row(text)) for number, text in read_lines(path)]
+    unread = [number for number, _, row in rows if row is None]
+    if unread:
+        what = f"no JSON objects, so not looked through: {_list_numbers(unread, 'line')}"
+        findings.for_a_person.append(NamedText(place=place, where=str(path), what=what))
+    return [_Line(number=number, text=text, row=row or {}) for number, text, row in rows]
+
+
+def _note_named(path: Path, line: _Line, place: str, choice: Choice, findings: Findings) -> None:
+    """Note a line that names the choice, for a person to look at."""
+    member = choice.find_name(line.row)
+    if member is not None:
+        where = f"{path}, line {line.number}"
+        findings.for_a_person.append(NamedText(place=place, where=where, what=f"names it in {member}"))
+
+
+def _list_numbers(numbers: list[int], noun: str) -> str:
+    """List the first of some numbers, like ``2 rows: 1, 3``."""
+    listed = ", ".join(map(str, numbers[:10])) + (", ..." if len(numbers) > 10 else "")
+    return f"{len(numbers):,} {noun if len(numbers) == 1 else f'{noun}s'}: {listed}"
+
+
 def _is_about(row: Mapping[str, Any], subjects: Collection[str]) -> bool:
     """Return whether a row of a recording is about one of the subjects, which are digests of contents."""
     if "subject" in row:
-        return row["subject"] in subjects
+        return _is_among(row["subject"], subjects)
     # Rows that earlier versions wrote say nothing of their subject, and the prompt has the content.
     request = row.get("request")
     user = request.get("user") if isinstance(request, Mapping) else None
@@ -94,30 +126,53 @@ def _is_about(row: Mapping[str, Any], subjects: Collection[str]) -> bool:
     return match is not None and digest_text(match[1].encode("utf-8", "replace").decode()) in subjects
 
 
-def forget_in_label_file(path: Path, choice: Choice, findings: Findings, *, dry_run: bool) -> None:
-    """Delete the comments of labels about what was found, from a file of labels: a row of JSON for each."""
-    lines = [line for _, line in read_lines(path)]
-    count, written = 0, list[bytes]()
-    for number, line in enumerate(lines, 1):
-        row = _read_object(line)
-        is_about = (
-            row.get("subject") in findings.subjects
-            or row.get("case") in findings.approvals
-            or (row.get("run"), row.get("case")) in findings.run_cases
+def _is_among(value: object, texts: Collection[str]) -> bool:
+    """Return whether a value of a file, which may be anything, also a list, is one of some texts."""
+    return isinstance(value, str) and value in texts
+
+
+def check_label_file(path: Path) -> None:
+    """Raise ``UsageError`` for labels of another format than JSON lines: nothing would be looked for in its lines."""
+    try:
+        form, gz = find_format(path.name, None)
+    except UsageError:  # a name that tells nothing; lines that are no JSON are noted one by one
+        return
+    if form != "jsonl" or gz:
+        raise UsageError(
+            f"{path} is {'compressed' if gz else form}, and labels are looked through as JSON lines or as a file of "
+            "`adjudge label`; write it as .jsonl, or delete it yourself and do not name it here"
         )
-        if is_about and row.get("comment"):
+
+
+def forget_in_label_file(path: Path, choice: Choice, findings: Findings, *, dry_run: bool) -> None:
+    """Delete comments, and cases of a list to label, about what was found, from a file with a row of JSON for each."""
+    count, words, written = 0, dict[str, None](), list[bytes]()
+    for line in _read_file(path, "labels", findings):
+        texts = [name for name in _LABEL_TEXTS if line.row.get(name) not in (None, "")]
+        if not _is_label_about(line.row, findings):
+            _note_named(path, line, "labels", choice, findings)
+        elif texts:
             count += 1
-            row = {name: value for name, value in row.items() if name != "comment"}
-            written.append(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+            words |= dict.fromkeys("comments" if name == "comment" else "cases" for name in texts)
+            # A column that was taken out would make a row that nobody filled in one that is refused.
+            bare = line.row | dict.fromkeys(texts)
+            written.append(json.dumps(bare, ensure_ascii=False).encode("utf-8", "surrogatepass"))
             continue
-        written.append(line)
-        where = choice.find_name(row)
-        if where is not None:
-            what = f"names it in {where}"
-            findings.for_a_person.append(NamedText(place="labels", where=f"{path}, line {number}", what=what))
-    findings.count("labels", count, f"comments in {path.name}")
+        written.append(line.text)
+    findings.count("labels", count, f"{' and '.join(words)} in {path.name}")
     if count and not dry_run:
         replace_lines(path, written)
+
+
+_LABEL_TEXTS = (*CASE_COLUMNS, "comment")
+
+
+def _is_label_about(row: Mapping[str, Any], findings: Findings) -> bool:
+    """Return whether a label is about a content, a request or a case of a run that was found."""
+    run, case = row.get("run"), row.get("case")
+    if _is_among(row.get("subject"), findings.subjects) or _is_among(case, findings.approvals):
+        return True
+    return isinstance(run, str) and isinstance(case, str) and (run, case) in findings.run_cases
 
 
 def replace_lines(path: Path, lines: list[bytes]) -> None:
@@ -144,12 +199,17 @@ def replace_lines(path: Path, lines: list[bytes]) -> None:
         fresh.unlink(missing_ok=True)
 
 
-def _read_object(line: bytes) -> dict[str, Any]:
+def _read_object(line: bytes | str) -> dict[str, Any]:
+    return _read_row(line) or {}
+
+
+def _read_row(line: bytes | str) -> dict[str, Any] | None:
+    """Read a JSON object; ``None`` for anything else."""
     try:
         row = json.loads(line)
     except (RecursionError, ValueError):
-        return {}
-    return row if isinstance(row, dict) else {}
+        return None
+    return row if isinstance(row, dict) else None
 
 
 # ---------------------------------------------------------------- files of labels
@@ -161,22 +221,37 @@ def is_store(path: Path) -> bool:
         return file.read(len(_SQLITE)) == _SQLITE
 
 
-def find_in_label_store(path: Path, choice: Choice, findings: Findings) -> list[str]:
-    """Find the cases of a file of labels that are about the choice, and note what else it has in ``findings``.
+def note_label_contents(path: Path, choice: Choice, findings: Findings) -> None:
+    """Note in ``findings`` the contents of the cases that a file of labels took in, of those that are the choice."""
+    store = LabelStore(path)
+    try:
+        for _, body in store.list_bodies():
+            members = _read_object(body)
+            if find_erased(members) is None and _is_case(members, choice):
+                findings.subjects.add(digest_content(members.get("content")))
+    finally:
+        store.close()
 
-    Returns the ids of the cases. Noted are their contents, as the file took them in, and the cases that only name the
-    choice.
+
+def find_in_label_store(path: Path, choice: Choice, findings: Findings) -> set[str]:
+    """Find the cases of a file of labels that are about what was found; returns their ids.
+
+    A file of a run has no texts of the cases, which are then known by the run, or by what a label says was read. Cases
+    that only name the choice are noted in ``findings``.
     """
     store = LabelStore(path)
     try:
-        cases = []
+        run = store.find_fact("run")
+        cases = {case for ident, case in findings.run_cases if ident == run}
+        for case, written in store.list_written():
+            if _is_among(_read_object(written).get("subject"), findings.subjects):
+                cases.add(case)
         for name, body in store.list_bodies():
             members = _read_object(body)
-            if find_erased(members) is not None:
+            if name in cases or find_erased(members) is not None:
                 continue
-            if _is_case(members, choice):
-                cases.append(name)
-                findings.subjects.add(digest_content(members.get("content")))
+            if _is_case(members, choice) or digest_content(members.get("content")) in findings.subjects:
+                cases.add(name)
             elif choice.find_name(members) is not None:
                 findings.for_a_person.append(NamedText(place="labels", where=f"{path}, case {name}", what="names it"))
         return cases
@@ -387,9 +462,7 @@ class DataFiles:
         self.seen.add(path)
         numbers = list(self._list_rows(path))
         if numbers:
-            listed = ", ".join(map(str, numbers[:10])) + (", ..." if len(numbers) > 10 else "")
-            what = f"{len(numbers):,} {'row' if len(numbers) == 1 else 'rows'}: {listed}"
-            findings.out_of_reach.append(OutOfReach(place=path.name, what=what))
+            findings.out_of_reach.append(OutOfReach(place=path.name, what=_list_numbers(numbers, "row")))
 
     def _list_rows(self, path: Path) -> Iterator[int]:
         """List the numbers of the rows that are about the choice or name it."""

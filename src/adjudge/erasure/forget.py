@@ -22,6 +22,7 @@ from adjudge.erasure.choice import Choice
 from adjudge.erasure.files import (
     DataFiles,
     RunCases,
+    check_label_file,
     find_in_label_store,
     find_in_run,
     forget_in_cache,
@@ -30,6 +31,7 @@ from adjudge.erasure.files import (
     forget_in_recording,
     forget_in_run,
     is_store,
+    note_label_contents,
 )
 from adjudge.erasure.ledger import (
     TABLES,
@@ -80,7 +82,9 @@ async def forget(order: Order, places: Places, *, dry_run: bool = False) -> Forg
     Raises ``UsageError`` for a place that is not there, before anything is deleted.
     """
     _check_there(places)
-    findings = Findings()
+    # A digest that somebody gives is a subject before any place tells of it: a reply about it may be kept where no entry
+    # tells of it, or none does any more.
+    findings = Findings(subjects={order.choice.subject} if order.choice.subject else set())
     for place in _PLACES:
         findings.count(place, 0)
     chosen = await _find_in_ledger(places.ledger, order.choice, findings, places.answers)
@@ -125,12 +129,15 @@ _PLACES = ("ledger", "approvals", "kept answers", "kept replies", "recordings", 
 
 
 def _check_there(places: Places) -> None:
-    """Raise ``UsageError`` for a file that is not there: one that is mistyped would pass for one with nothing in it."""
+    """Raise ``UsageError`` for a file that is not there, or not looked through: it would pass for one with nothing."""
     named = {"cache": places.caches, "recording": places.recordings, "file of labels": places.labels}
     for noun, paths in named.items():
         for path in paths:
             if not path.is_file():
                 raise UsageError(f"there is no {noun} {show(str(path))}; name one that is there")
+    for path in places.labels:
+        if not is_store(path):
+            check_label_file(path)
 
 
 async def check_erasure(ledger: Ledger, seq: int, choice: Choice | None) -> bool | None:
@@ -189,6 +196,8 @@ def _forget_in_files(choice: Choice, places: Places, findings: Findings, hide: H
     """
     runs = [find_in_run(folder, choice, findings) for folder in places.runs]
     stores = [path for path in places.labels if is_store(path)]
+    for path in stores:
+        note_label_contents(path, choice, findings)
     cases = {path: find_in_label_store(path, choice, findings) for path in stores}
     for path in places.caches:
         forget_in_cache(path, findings, dry_run=dry_run)

@@ -80,6 +80,7 @@ class Chosen:
 def find_chosen(connection: Connection, choice: Choice, findings: Findings, answers: Table | None) -> Chosen:
     """Find what is about the choice, and note in ``findings`` its ids and what only names it."""
     named: list[NamedText] = []
+    findings.subjects |= _find_erased(connection, choice)
     entries = dict(_find_entries(connection, choice, findings, named))
     requests = _find_requests(connection, choice, findings, named)
     entries |= _find_related(connection, findings)
@@ -118,6 +119,29 @@ def _find_entries(
             yield seq, kind
         elif (where := choice.find_name(members)) is not None:
             named.append(NamedText(place="ledger", where=str(seq), what=f"{kind}, names it in {where}"))
+
+
+def _find_erased(connection: Connection, choice: Choice) -> set[str]:
+    """Find the contents of the entries that were erased before by the same choice.
+
+    What named them was erased with them, and files about them may have come back from a backup since.
+    """
+    from sqlalchemy import select
+
+    key = read_key(connection) if _has_table(connection, KEY) else None
+    if key is None:
+        return set()
+    table, digest = make_table(), choice.digest(key)
+    statement = select(table.c.payload).where(table.c.kind == "erasure", table.c.payload.is_not(None))
+    seqs: set[int] = set()
+    for (stored,) in connection.execute(statement.execution_options(yield_per=_AT_ONCE)):
+        payload = bytes(stored)
+        members = _read_object(payload) if digest.encode() in payload else {}
+        seq = members.get("seq")
+        if _get_member(members.get("chosen"), "digest") == digest and isinstance(seq, int):
+            seqs.add(seq)
+    subjects = (connection.execute(select(table.c.subject).where(among)) for among in _split(table.c.seq, seqs))
+    return {subject for rows in subjects for (subject,) in rows if subject}
 
 
 def _list_metadata(members: Mapping[str, Any]) -> Iterator[object]:
@@ -160,6 +184,9 @@ def _find_requests(
         return {}
     tables = make_approval_tables().tables
     table, statuses = tables[APPROVALS], dict[str, str]()
+    votes, voted = tables[VOTES], set[str]()
+    if _has_table(connection, VOTES):
+        voted |= set(connection.execute(select(votes.c.approval).where(votes.c.reason != "")).scalars())
     statement = select(table.c.id, table.c.status, table.c.body).order_by(table.c.id)
     for ident, status, body in connection.execute(statement.execution_options(yield_per=_AT_ONCE)):
         is_known = ident in findings.approvals
@@ -167,13 +194,22 @@ def _find_requests(
             continue
         members = _read_object(body)
         if is_known or choice.is_subject(members.get("subject")) or any(map(choice.matches, _list_metadata(members))):
-            if status in OPEN or members.get("message") or members.get("metadata"):
+            if status in OPEN or _has_text(members) or ident in voted:
                 statuses[ident] = status
             findings.approvals.add(ident)
-            findings.subjects.add(str(members.get("subject")))
+            findings.subjects |= {subject for subject in [members.get("subject")] if isinstance(subject, str)}
         elif (where := choice.find_name(members)) is not None:
             named.append(NamedText(place="approvals", where=ident, what=f"names it in {where}"))
     return statuses
+
+
+_TEXTS_OF_REQUEST = ("message", "reason", "content", "texts", "metadata", "execution", "first_said", "closed_because",
+                     "answer")  # fmt: skip
+"""The members of a request that hold words of anybody; after ``keep_for`` some are left (``Approval.forget``)."""
+
+
+def _has_text(members: Mapping[str, Any]) -> bool:
+    return any(members.get(name) for name in _TEXTS_OF_REQUEST)
 
 
 def _find_related(connection: Connection, findings: Findings) -> dict[int, str]:
@@ -216,9 +252,13 @@ def _find_answers(connection: Connection, choice: Choice, findings: Findings, an
     ids = findings.approvals | findings.results
     for row in connection.execute(answers.select().where(answers.c.body.is_not(None))):
         members = _read_object(bytes(row.body))
-        answer_ids = {members.get("id"), members.get("approval_id"), _get_member(members.get("result"), "id")}
-        is_chosen = any(map(choice.matches, _list_metadata(members))) or choice.is_subject(members.get("subject"))
-        if is_chosen or ids & {value for value in answer_ids if isinstance(value, str)}:
+        # A firewall answers with texts, and what they are about is in the result of the judges that it asked.
+        results = [members.get(name) for name in ("result", "chain_result")]
+        answer_ids = [members.get("id"), members.get("approval_id"), *(_get_member(each, "id") for each in results)]
+        is_chosen = any(map(choice.matches, _list_metadata(members)))
+        subjects = [members.get("tool_digest"), *(_get_member(each, "subject") for each in (members, *results))]
+        is_chosen |= any(map(choice.is_subject, subjects))
+        if is_chosen or any(isinstance(value, str) and value in ids for value in answer_ids):
             yield row.digest
 
 

@@ -263,7 +263,13 @@ class Check:
         if type(judge).evaluate is not Evaluates.evaluate:
             return await judge.evaluate(content, rubric, **arguments)
         return await judge._evaluate(  # noqa: SLF001 - evaluate, and what a gate wants
-            content, rubric, arguments, wants_objections=not self.gate.policy.blocks_all, wants_reasons=True
+            content,
+            rubric,
+            arguments,
+            wants_objections=not self.gate.policy.blocks_all,
+            wants_reasons=True,
+            # Of a redacted content too: by no other digest would a cache or a recording be found to be about it.
+            subject=self.subject,
         )
 
     def _make_undecided(self, error: BaseException) -> JudgeResult:

@@ -98,11 +98,12 @@ async def prepare(
     sample: int = 0,
     call: Call = UNBOUND,
     stand_in: bool = False,
+    subject: str | None = None,
 ) -> Question:
     """Make the question a call asks, and evaluate its rules; ``default_rubric`` is used when the call brings none.
 
     ``stand_in`` says that the content stands for others that are not known yet; a rubric about the parts of runs is
-    then given a run of one call.
+    then given a run of one call. ``subject`` is the digest of the content that this one was made of, as by redaction.
     """
     _check_names(arguments)
     chosen_rubric = resolve_rubric(rubric, default_rubric, arguments)
@@ -135,7 +136,7 @@ async def prepare(
         parts=parts,
         answer=_choose_answer(chosen_rubric, value_type),
         digest=digest_question(wording, parts),
-        subject=digest_text(parts[-1].text if rendered is None else content_text(content)),
+        subject=subject or digest_text(parts[-1].text if rendered is None else content_text(content)),
         rubric=chosen_rubric,
         decided_by_rules=ruled_criteria,
         elsewhere=elsewhere,
@@ -396,10 +397,11 @@ class Evaluates(Generic[R]):
         *,
         wants_objections: bool = False,
         wants_reasons: bool = False,
+        subject: str | None = None,
     ) -> R:
-        """Evaluate without raising for a failure; ``wants_...`` are those of the question."""
+        """Evaluate without raising for a failure; ``wants_...`` are the question's, ``subject`` that of ``prepare``."""
         started = time.perf_counter()
-        question = await prepare(content, rubric, self._get_default_rubric(), arguments)
+        question = await prepare(content, rubric, self._get_default_rubric(), arguments, subject=subject)
         if wants_objections or wants_reasons:
             question = replace(question, wants_objections=wants_objections, wants_reasons=wants_reasons)
         answer = decide_by_rules(question)

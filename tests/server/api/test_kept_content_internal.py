@@ -136,3 +136,24 @@ def test_the_answers_that_a_server_keeps_are_forgotten(server, program):
     assert report.verified
     assert program.get(f"/v1/results/{decisions['C-1']['id']}").status_code == 404
     assert read_story(program, decisions["C-10"]["id"])["result"]["content"] == "For C-10."
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("prompt", {"rules": ["Be kind to Weber."]}), ("input", {"arguments": {"to": "Weber"}})],
+    ids=["prompt", "input"],
+)
+def test_the_answers_of_a_firewall_are_forgotten_by_what_they_are_about(server, program, path, body):
+    """They have the texts, and neither an id nor a digest of their own: both are in the result of the judges."""
+    headers = {"Idempotency-Key": f"key-{path}"}
+    checked = program.post(f"/v1/firewall/{path}", json=body, headers=headers).json()
+
+    async def work():
+        choice = read_choice(checked["chain_result"]["subject"], None)
+        async with Ledger(server.ledger_url) as ledger:
+            order = Order(choice=choice, reason="asked", by="ana")
+            return await forget(order, Places(ledger=ledger, answers=find_table(ANSWERS)))
+
+    report = asyncio.run(work())
+
+    assert {each.place: each.count for each in report.deleted}["kept answers"] == 1

@@ -20,7 +20,7 @@ from adjudge.guards.approval_digest import CONTEXT, describe_terms, digest_reque
 from adjudge.guards.decision import Decision
 from adjudge.hooks import call_within, logger
 from adjudge.judges.chain_outcome import has_stopped_seat, is_sure
-from adjudge.judges.evaluate import decide_by_rules, make_result, prepare, since
+from adjudge.judges.evaluate import EvaluateArguments, decide_by_rules, make_result, prepare, since
 from adjudge.judges.open import as_judge
 from adjudge.ledger.payload import check_text
 from adjudge.result import JudgeChainResult, JudgeResult, read_result
@@ -102,10 +102,11 @@ async def _ask(judge: Any, approval: Approval) -> JudgeResult:
     rubric = getattr(judge, "rubric", None)
     request = {"request": approval.message, "outcome": approval.outcome, "score": approval.score}
     context = request | {"reason": approval.reason, "judge": approval.judge}
+    arguments: EvaluateArguments = {"context": context}
     if rubric is None:
-        question = await prepare(approval.content, None, None, {"criteria": APPROVE, "context": context})
-    else:
-        question = await prepare(approval.content, rubric, None, {"context": context})
+        arguments["criteria"] = APPROVE
+    # The content may be redacted or left out here, and what is kept of the answer is about the one that was judged.
+    question = await prepare(approval.content, rubric, None, arguments, subject=approval.subject)
     answer = decide_by_rules(question)
     if answer is not None:
         return make_result(question, answer, judge=judge.name, attempts=0, duration_ms=since(started))
