@@ -51,6 +51,21 @@ def test_rubrics_lie_beside_the_file_that_names_them(line: Line):
     assert line("judge", "good.txt", "--config", config, "--rubric", "r/polite.yaml").status == 2
 
 
+def test_recordings_lie_beside_the_file_that_names_them(line: Line, monkeypatch: pytest.MonkeyPatch):
+    """One of the same name in the working directory, which may be anybody's, gives no verdict of the file's judges."""
+    config = configure('[defaults]\njudge = "replay:r.jsonl"\n[judges.kept]\nseats = ["replay:r.jsonl"]\n', "e/a.toml")
+    with serve() as provider, serve(score=0.0) as other:
+        line("judge", "good.txt", *POLITE, "--judge", provider.spec, "--record", "e/r.jsonl")
+        line("judge", "good.txt", *POLITE, "--judge", other.spec, "--record", "r.jsonl")
+
+    assert line("judge", "good.txt", *POLITE, "--config", config).status == 0
+    assert line("judge", "good.txt", *POLITE, "--config", config, "--judge", "kept").status == 0
+    assert line("judge", "good.txt", *POLITE, "--config", config, "--judge", "replay:r.jsonl").status == 1
+    monkeypatch.setenv("ADJUDGE_JUDGE", "replay:r.jsonl")
+    configure("", "e/a.toml")
+    assert line("judge", "good.txt", *POLITE, "--config", config).status == 1
+
+
 def test_the_file_of_a_parent_folder_is_never_read(line: Line, monkeypatch: pytest.MonkeyPatch):
     """Whoever can write above a checkout must not decide what passes in it."""
     configure(f'[defaults]\njudge = "words"\n[judges.words]\nseats = ["{WORDS}"]\n')

@@ -228,18 +228,21 @@ def test_code_is_the_servers_where_one_is_asked(tmp_path: Path):
 
 
 def test_a_configuration_is_bound_by_its_digest_and_by_what_it_names(tmp_path: Path):
-    """A rubric or module beside it that changes is another configuration; the ledger's file is not."""
+    """A rubric, module or recording beside it that changes is another configuration; the ledger's file is not."""
     rubric, module = tmp_path / "guard" / "calls.yaml", tmp_path / "guard" / "mine.py"
     rubric.parent.mkdir()
     rubric.write_text("name: Calls\ncriteria: [{name: kind, description: Is kind.}]\n", encoding="utf-8")
     module.write_text("x = 1\n", encoding="utf-8")
-    more = f'{GATES}[rubrics]\ncalls = "calls.yaml"\n[judges.mine]\nseats = ["python:mine:ask"]\n'
+    recording = tmp_path / "guard" / "said.jsonl"
+    recording.write_text("{}\n", encoding="utf-8")
+    seats = '["python:mine:ask", "replay:said.jsonl?model=m"]'
+    more = f'{GATES}[rubrics]\ncalls = "calls.yaml"\n[judges.mine]\nseats = {seats}\n'
     file = configure(tmp_path, SHELL, more=more)
     digest = digest_config(read_bound_config(file, digest=None, allow_python=True))
 
     (tmp_path / "guard" / "ledger.db").write_text("x", encoding="utf-8")
     assert read_bound_config(file, digest=digest, allow_python=True).path == file
-    for changed in (rubric, module, file):
+    for changed in (rubric, module, recording, file):
         before = changed.read_text("utf-8")
         changed.write_text(f"{before}\n# changed", encoding="utf-8")
         with pytest.raises(UsageError, match="changed"):

@@ -134,6 +134,12 @@ class Config:
         return self.path.parent / path if self.path else Path(path)
 
 
+def find_recording(name: str) -> str | None:
+    """Find the path in a model's name ``replay:FILE?model=NAME``; ``None`` for a name of another form."""
+    prefix, colon, rest = name.strip().partition(":")
+    return rest.partition("?")[0] if prefix == "replay" and colon else None
+
+
 class ConfiguredRubrics(Mapping[str, Rubric]):
     """The rubrics that a configuration file names, each opened when it is looked up."""
 

@@ -16,7 +16,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from adjudge.config.file import Config, check_keys, read_config
+from adjudge.config.file import Config, check_keys, find_recording, read_config
 from adjudge.config.gates import check_gate_ready, close_gate, open_approvals, open_gate
 from adjudge.config.ledger import CommandRecorder, find_place, open_ledger
 from adjudge.errors import Argument, UsageError
@@ -283,7 +283,7 @@ def find_python(config: Config) -> str | None:
 
 
 def digest_config(config: Config) -> str:
-    """Digest a configuration and every file that it names: rubrics, what rules read, and modules beside it."""
+    """Digest a configuration and every file that it names: rubrics, what rules read, recordings, and modules."""
     files = {str(file): _digest_file(file) for file in list_named_files(config)}
     return hashlib.sha256(json.dumps([config.digest, files], sort_keys=True).encode()).hexdigest()
 
@@ -299,6 +299,9 @@ def list_named_files(config: Config) -> tuple[Path, ...]:
 
 
 def _list_candidates(folder: Path, text: str) -> list[Path]:
+    recording = find_recording(text)
+    if recording is not None:  # whoever can change it gives the verdicts
+        return [folder / recording]
     if not text.strip().startswith("python:"):
         return [folder / text]
     module = text.strip().removeprefix("python:").partition(":")[0].replace(".", "/")

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
-from adjudge.config.file import CHAIN_KEYS, JUDGE_KEYS, MODEL_KEYS, Config
+from adjudge.config.file import CHAIN_KEYS, JUDGE_KEYS, MODEL_KEYS, Config, find_recording
 from adjudge.config.modules import importing
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_seconds
@@ -197,13 +197,15 @@ class Opener:
             return JudgeChain(seats, name=name, **chain)
 
     def _open_model(self, name: str, options: Mapping[str, Any], folder: Path | None) -> Model:
-        """Open a model by its name; ``python:`` imports it from ``folder``.
+        """Open a model by its name; ``python:`` imports it from ``folder``, and ``replay:`` reads a file from there.
 
         If ``record`` is set, its replies are recorded. Raises ``UsageError`` for a name that is no model's.
         """
         self._check_name(name)
         runs_code = name.strip().startswith("python:")
         model = _open_function(name.strip(), options, folder) if runs_code else open_model(name, **options)
+        if folder is not None and find_recording(name) is not None:
+            _move_recording(model, folder)
         if self.record is None:
             return model
         from adjudge.models.replies.recording import RecordingModel
@@ -222,6 +224,14 @@ class Opener:
 def _open_function(name: str, options: Mapping[str, Any], folder: Path | None) -> Model:
     with importing(name, name, folder):
         return open_model(name, allow_python=True, **options)
+
+
+def _move_recording(model: Model, folder: Path) -> None:
+    """Have a replay read its recording from a folder; one of the working directory could be anybody's."""
+    from adjudge.models.replies.replay import ReplayModel
+
+    if isinstance(model, ReplayModel):
+        model.path = folder / model.path
 
 
 def _read_escalation(value: Any, config: Config) -> Any:
@@ -304,7 +314,8 @@ def _open_panel(names: list[str], panel: Panel, config: Config) -> Judge | Judge
     for argument, names_given in (("reader_labels", panel.labels), ("reader_passes", panel.passes)):
         if names_given is not None:
             seat[argument] = _split_names(argument, names_given)
-    named_in = panel.named_in if panel.judges else config.folder
+    # The environment, which may name a judge where neither does, is as the command line: no file's folder is meant.
+    named_in = panel.named_in if panel.judges else config.folder if config.defaults.get("judge") else None
     opener = Opener(config=config, seat=seat, record=panel.record, named_in=named_in)
     options: dict[str, Any] = dict(panel.chain) | ({} if panel.timeout is None else {"timeout": panel.timeout})
     default: float | None = config.defaults.get("timeout")

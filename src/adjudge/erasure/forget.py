@@ -71,6 +71,8 @@ class Places:
     """Folders of runs."""
     webhooks: tuple[str, ...] = ()
     """Hosts to which notifications are sent."""
+    absent: tuple[Path, ...] = ()
+    """Places that a configuration names and that are not there."""
 
 
 Hide = Callable[[str], str | None]
@@ -82,8 +84,8 @@ async def forget(order: Order, places: Places, *, dry_run: bool = False) -> Forg
     Raises ``UsageError`` for a place that is not there, before anything is deleted.
     """
     _check_there(places)
-    # A digest that somebody gives is a subject before any place tells of it: a reply about it may be kept where no entry
-    # tells of it, or none does any more.
+    # A digest that somebody gives is a subject before any place tells of it: a reply about it may be kept where no
+    # entry tells of it, or none does any more.
     findings = Findings(subjects={order.choice.subject} if order.choice.subject else set())
     for place in _PLACES:
         findings.count(place, 0)
@@ -250,6 +252,8 @@ def _list_out_of_reach(places: Places, findings: Findings) -> None:
         OutOfReach(place="logs, mail, tickets", what="where your programs wrote it"),
         OutOfReach(place="a head kept elsewhere", what="only a hash; it stays valid"),
     ]
+    moved = "named in the configuration, and not there; where it was moved to is not looked at"
+    findings.out_of_reach += [OutOfReach(place=str(path), what=moved) for path in places.absent]
     if places.webhooks:
         sent = f"{len(findings.approvals):,} requests" if findings.approvals else "requests"
         listed.insert(1, OutOfReach(place="webhooks", what=f"{sent} were announced to {', '.join(places.webhooks)}"))

@@ -231,7 +231,7 @@ class Suite:
     open_panel: Callable[[tuple[str, ...], str | None, Path | None, Any], Judge | JudgeChain]
     read_config: Callable[[Path], Any]
     _config: Any = None
-    _judges: dict[tuple[str, ...], Judge | JudgeChain] = field(default_factory=dict)
+    _judges: dict[tuple[tuple[str, ...], Path | None], Judge | JudgeChain] = field(default_factory=dict)
 
     def begin(self, test: str, function: str, directory: Path) -> TestJudge:
         """Make the judge of one test."""
@@ -279,7 +279,7 @@ class Suite:
     def _open_for_call(self, judge: Any) -> Judge | JudgeChain | None:
         if isinstance(judge, TestJudge):
             return self._open_named()
-        return self._open_panel((judge,), None) if isinstance(judge, str) else as_judge(judge)
+        return self._open_panel((judge,), None, self.named_in) if isinstance(judge, str) else as_judge(judge)
 
     def _open_named(self) -> Judge | JudgeChain | None:
         """Open the judge of the command line, of adjudge.toml or of the environment, the first that names one.
@@ -290,21 +290,22 @@ class Suite:
         if self.strategy is not None and len(names) < 2:
             raise UsageError("--judge-strategy is for several --judge; name them, or use a judge of adjudge.toml")
         if not names and self.load_config().defaults.get("judge"):
-            return self._open_panel((), None)
+            return self._open_panel((), None, self.named_in)
         spec = os.environ.get("ADJUDGE_JUDGE", "").strip()
         if not names and spec:
             if spec.startswith("python:"):
                 raise UsageError(
                     f"ADJUDGE_JUDGE names {spec}, which runs code; name it with --judge or in adjudge.toml"
                 )
-            names = (spec,)
-        return self._open_panel(names, self.strategy) if names else None
+            # Named by no file, so from no file's folder.
+            return self._open_panel((spec,), self.strategy, None) if spec else None
+        return self._open_panel(names, self.strategy, self.named_in) if names else None
 
-    def _open_panel(self, names: tuple[str, ...], strategy: str | None) -> Judge | JudgeChain:
+    def _open_panel(self, names: tuple[str, ...], strategy: str | None, named_in: Path | None) -> Judge | JudgeChain:
         # Opened once, so that all tests share its connections.
-        if names not in self._judges:
-            self._judges[names] = self.open_panel(names, strategy, self.named_in, self.load_config())
-        return self._judges[names]
+        if (names, named_in) not in self._judges:
+            self._judges[names, named_in] = self.open_panel(names, strategy, named_in, self.load_config())
+        return self._judges[names, named_in]
 
     def _find_rubric(
         self, rubric: RubricSource | None, options: dict[str, Any], directory: Path, judge: Judge | JudgeChain | None

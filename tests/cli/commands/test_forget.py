@@ -69,6 +69,32 @@ def test_it_looks_wherever_the_configuration_keeps_something(line: Line):
     assert not [text for text in texts if SECRET.encode() in text]
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        '[judges.kept]\nseats = ["replay:e/r.jsonl?model=echo"]',
+        '[gates.mail]\nrules = ["json"]\njudge = "replay:e/r.jsonl"',
+        '[gates.mail]\nrules = ["json"]\nask = {first = "replay:e/r.jsonl"}',
+        '[approvals]\nfirst = " replay:e/r.jsonl"',
+        '[defaults]\njudge = "replay:e/r.jsonl"',
+        '[server]\njudge = "replay:e/r.jsonl"',
+        '[forget]\nrecordings = ["e/r.jsonl"]',
+    ],
+    ids=["seat", "gate", "first of a gate", "first", "default", "server", "forget"],
+)
+def test_every_recording_that_is_named_is_looked_through(line: Line, table: str):
+    """From the folder of the file that names it; one that is not there is said to be missing."""
+    Path("e").mkdir()
+    Path("recorded.jsonl").rename("e/r.jsonl")
+    url = f'[ledger]\nurl = "sqlite:///{Path("adjudge.db").resolve()}"\n{table}'
+    config, moved = configure(url.replace("e/r", "r"), "e/a.toml"), configure(url.replace("e/r", "gone"), "e/b.toml")
+    done = line(*FORGET, "--dry-run", "--json", "--config", config).document
+    gone = line(*FORGET, "--dry-run", "--json", "--config", moved).document
+
+    assert {each["place"]: each["count"] for each in done["deleted"]}["recordings"] == 2
+    assert [Path(each["place"]).name for each in gone["out_of_reach"] if "not there" in each["what"]] == ["gone.jsonl"]
+
+
 def test_one_content_is_forgotten_by_its_digest(line: Line):
     """With or without the name of the hash before it; what was not about this very text stays."""
     planned = line("forget", "--subject", f"sha256:{SUBJECT}", "--dry-run", "--json").document["deleted"]

@@ -19,7 +19,7 @@ from adjudge.cli.commands.ledger import Key, Place, find_user, name_option, use_
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.output import print_line, write_json
 from adjudge.config.file import Config, read_config
-from adjudge.config.forget import list_configured
+from adjudge.config.forget import list_absent, list_configured
 from adjudge.config.gates import list_webhook_hosts
 from adjudge.config.ledger import open_ledger
 from adjudge.erasure.choice import Choice, read_choice
@@ -110,6 +110,7 @@ async def _forget(
         labels=_unite(named.labels, configured["labels"]),
         runs=tuple(run for folder in folders for run in _list_runs(folder)),
         webhooks=tuple(list_webhook_hosts(config)),
+        absent=list_absent(config),
     )
     if url is None and not config.ledger:
         if not any((places.caches, places.recordings, places.labels, places.runs)):

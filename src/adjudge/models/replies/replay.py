@@ -51,6 +51,7 @@ class ReplayModel:
         function: Model | Callable[..., Any] | None = None,
     ) -> None:
         self.path = Path(path)
+        self._written = str(self.path)
         self.only = model
         """The one recorded model whose rows are used; ``None`` uses them all."""
         self.function_identity = None if function is None else _identify_function(function)
@@ -60,8 +61,9 @@ class ReplayModel:
 
     @property
     def name(self) -> str:
-        """``replay:`` and the file; a reply says which model it is of."""
-        return f"replay:{self.path}" + (f"?model={self.only}" if self.only else "")
+        """``replay:`` and the file as it was named; a reply says which model it is of."""
+        # Not ``path``, which a configuration sees from its own folder: a judge's name would be another on each machine.
+        return f"replay:{self._written}" + (f"?model={self.only}" if self.only else "")
 
     @property
     def structured(self) -> bool:
