@@ -19,7 +19,7 @@ from adjudge.erasure.choice import read_choice
 from adjudge.erasure.forget import Places, check_erasure, forget
 from adjudge.erasure.ledger import Order
 from adjudge.erasure.report import ForgetReport
-from adjudge.guards import ToolCall, ToolGuard
+from adjudge.guards import ToolCall, ToolGuard, reset_monitor
 from adjudge.labels import open_label_queue
 from adjudge.ledger import create_signing_key, verify_export
 from adjudge.models import ReplyCache
@@ -245,6 +245,50 @@ def test_a_whole_number_is_one_however_a_program_wrote_it(tmp_path: Path):
 
     assert count(report)["runs"] == 2
     assert kept.find(SECRET) == []
+
+
+@pytest.mark.parametrize("value", ["1000", "1000.0", "1e3"])
+def test_a_number_is_found_however_it_is_spelt(tmp_path: Path, value: str):
+    """A ledger writes 1000 for 1000.0, and who asks writes it as JSON has it."""
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+
+    async def check(ledger: Ledger, number: float) -> None:
+        gate = Gate("mail", rules=[{"regex": "x"}], ledger=ledger)
+        await gate.check(f"About {number}.", metadata={"customer": number})
+
+    for number in (1000.0, 10_000, 1_000_001):
+        use_ledger(url, lambda ledger, number=number: check(ledger, number))
+    kept = Kept(folder=tmp_path, url=url)
+
+    assert count(kept.forget(customer=value))["ledger"] == 1
+    assert count(kept.forget(customer="1000")) == {}
+
+
+def test_words_of_entries_that_are_kept_are_listed(tmp_path: Path):
+    """The reason that a person gave for something else may name somebody; it is not erased alone."""
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    reasons = ["for C-1", "for C-10"]
+    named, other = [
+        use_ledger(url, lambda ledger, why=why: reset_monitor(ledger, "mail", by="ana", reason=why)) for why in reasons
+    ]
+    look = Kept(folder=tmp_path, url=url).forget(customer="C-1").look
+
+    assert [(each.where, each.what) for each in look] == [(str(named), "monitor.reset, names it in reason")]
+    assert use_ledger(url, lambda ledger: ledger.read(named)).payload["reason"] == "for C-1"
+    assert use_ledger(url, lambda ledger: ledger.read(other)).payload["reason"] == "for C-10"
+
+
+def test_a_dry_run_lists_decisions_about_contents_that_only_a_run_tells_of(kept: Kept):
+    """As the call itself does: what names nobody is for a person to look at."""
+
+    async def check(ledger: Ledger) -> int | None:
+        return (await Gate("mail", rules=[{"regex": "x"}], ledger=ledger).check(f"{SECRET} 0")).ledger_seq
+
+    seq = use_ledger(kept.url, check)
+    tried = kept.forget(customer="C-1", dry_run=True)
+
+    assert (str(seq), "decision about an equal content") in {(each.where, each.what) for each in tried.look}
+    assert tried.look == kept.forget(customer="C-1").look
 
 
 def test_what_cannot_be_reached_is_said(kept: Kept):

@@ -513,6 +513,11 @@ def forget_a_case() -> None:
         cli.main(["forget", "--metadata", "customer=a", "--reason", "asked", "--run", "was"])
 
 
+def put_label_table() -> None:
+    """A file of labels of another format than JSON lines."""
+    write("l.csv", "case,rater,value,comment\n1,cy,true,kind\n")
+
+
 def forget_held() -> str:
     """The id of an approval whose content was forgotten."""
     ident = hold_back()
@@ -1054,6 +1059,7 @@ CAUSES: Sequence[Callable[[], object]] = (
     lambda: shell("forget --metadata customer=C-1 --reason x --ledger a.db"),
     lambda: shell("forget --metadata customer=C-1 --reason x --run missing"),
     lambda: shell("forget --metadata customer=C-1 --reason x --cache missing"),
+    lambda: shell("forget --metadata customer=C-1 --reason x --labels l.csv", put_label_table),
     lambda: shell("forget --metadata customer=C-1 --show 2 --ledger a.db", keep_entries),
     lambda: shell("forget --metadata customer=C-1 --reason x", configure('[forget]\nruns = "runs"\n')),
     lambda: shell("approvals list --ledger a.db", configure("[approvals]\nkeep_for = 0\n")),

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from typing import Any
 from unicodedata import normalize
 
@@ -49,8 +50,10 @@ class Choice:
     def _is_value(self, item: object) -> bool:
         if isinstance(item, str):
             return item == self.value
+        if isinstance(item, bool):
+            return self.value == json.dumps(item)
         # Not a list or an object: what is about several is for a person to look at.
-        return isinstance(item, bool | int | float) and self.value in {json.dumps(item), _write_number(item)}
+        return isinstance(item, int | float) and self._number is not None and item == self._number
 
     def is_subject(self, subject: object) -> bool:
         """Return whether a digest is that of the chosen content."""
@@ -58,7 +61,8 @@ class Choice:
 
     def may_name(self, written: bytes | str) -> bool:
         """Return whether JSON that is not read yet can name it; quick, and true where that cannot be told."""
-        if not self._is_plain:
+        # One number has many spellings: a ledger writes 1000 for 1000.0, and other files 1e3.
+        if not self._is_plain or self._number is not None:
             return True
         return self.text.encode() in written if isinstance(written, bytes) else self.text in written
 
@@ -82,12 +86,23 @@ class Choice:
         return self.text.isascii() and self.text.isprintable() and not set('"\\') & set(self.text)
 
     @cached_property
+    def _number(self) -> int | float | None:
+        """The number that the value is, as JSON has it."""
+        try:
+            number = json.loads(self.value)
+        except (RecursionError, ValueError):
+            return None
+        is_number = isinstance(number, int | float) and not isinstance(number, bool) and isfinite(number)
+        return number if is_number else None
+
+    @cached_property
     def _forms(self) -> frozenset[str]:
         """The ways in which a text may write it: a text may be JSON itself, which escapes what is in it.
 
         Also the other way to write its accents: it looks the same, so who asks cannot know which of them is there.
         """
         texts = {self.text, normalize("NFC", self.text), normalize("NFD", self.text)}
+        texts |= set() if self._number is None else {_write_number(self._number)}
         return frozenset(
             form
             for text in texts

@@ -89,15 +89,13 @@ async def forget(order: Order, places: Places, *, dry_run: bool = False) -> Forg
     findings = Findings(subjects={order.choice.subject} if order.choice.subject else set())
     for place in _PLACES:
         findings.count(place, 0)
-    chosen = await _find_in_ledger(places.ledger, order.choice, findings, places.answers)
-    hide = await _make_hide(places.ledger, order.choice, dry_run=dry_run)
+    ledger = places.ledger
+    if ledger is not None:
+        await _find_in_ledger(ledger, order.choice, findings, places.answers)
+    hide = await _make_hide(ledger, order.choice, dry_run=dry_run)
     await asyncio.to_thread(_forget_in_files, order.choice, places, findings, hide, dry_run=dry_run)
-    seq = None
-    if chosen is not None and places.ledger is not None:
-        if not dry_run:
-            chosen, seq = await _erase_in_ledger(places.ledger, order, places, findings)
-        note_chosen(chosen, findings)
-    verification = None if places.ledger is None else await _finish(places.ledger, findings, places, dry_run=dry_run)
+    seq = None if ledger is None else await _forget_in_ledger(ledger, order, places, findings, dry_run=dry_run)
+    verification = None if ledger is None else await _finish(ledger, findings, places, dry_run=dry_run)
     _list_out_of_reach(places, findings)
     return ForgetReport(
         chosen=order.choice.describe(),
@@ -114,16 +112,22 @@ async def forget(order: Order, places: Places, *, dry_run: bool = False) -> Forg
     )
 
 
-async def _erase_in_ledger(
-    ledger: Ledger, order: Order, places: Places, findings: Findings
-) -> tuple[Chosen, int | None]:
-    """Erase in a ledger, and return what was erased and the entry that records it.
+async def _forget_in_ledger(
+    ledger: Ledger, order: Order, places: Places, findings: Findings, *, dry_run: bool
+) -> int | None:
+    """Erase in a ledger, or only find, what is about the choice; return the entry that records it.
 
-    It is found anew, in the transaction that erases, so that what came meanwhile is erased too.
+    It is found anew, to erase it in the transaction that erases: files may have told of more contents, and more may
+    have come meanwhile.
     """
     findings.for_a_person = [each for each in findings.for_a_person if each.place not in ("ledger", "approvals")]
+    if dry_run:
+        note_chosen(await _find_in_ledger(ledger, order.choice, findings, places.answers), findings)
+        return None
     erasure = LedgerErasure(ledger, order, places.answers, findings.to_counts())
-    return await ledger.transact(partial(erasure.erase, findings=findings), tables=make_key_table())
+    chosen, seq = await ledger.transact(partial(erasure.erase, findings=findings), tables=make_key_table())
+    note_chosen(chosen, findings)
+    return seq
 
 
 _PLACES = ("ledger", "approvals", "kept answers", "kept replies", "recordings", "runs", "labels", "search index")
@@ -157,15 +161,11 @@ async def check_erasure(ledger: Ledger, seq: int, choice: Choice | None) -> bool
     return key is not None and hmac.compare_digest(choice.digest(key), str(named.get("digest")))
 
 
-async def _find_in_ledger(
-    ledger: Ledger | None, choice: Choice, findings: Findings, answers: Table | None
-) -> Chosen | None:
-    """Find what is about the choice in a ledger, and note it in ``findings``; ``None`` without a ledger.
+async def _find_in_ledger(ledger: Ledger, choice: Choice, findings: Findings, answers: Table | None) -> Chosen:
+    """Find what is about the choice in a ledger, and note it in ``findings``.
 
     Raises ``UsageError`` for a ledger whose entries have no columns to be searched by.
     """
-    if ledger is None:
-        return None
     work = partial(find_chosen, choice=choice, findings=findings, answers=answers)
     chosen = await ledger.look(work, tables=make_column_tables(), snapshot=True)
     if chosen is None:

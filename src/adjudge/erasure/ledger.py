@@ -35,7 +35,10 @@ TABLES = (KEY, ENTRY_COLUMNS, ENTRY_NAMES, SEARCH_TEXTS, APPROVALS, APPROVERS, P
 KEPT = ("genesis", "erasure", "anchor", "certificate", "key.created", "key.rotated", "key.revoked", "run.reopened",
         "call.passed", "call.ran", "call.unchecked", "audit.closed", "audit.failed", "audit.planted",
         "model.changed", "monitor.reset", "gate.enforced")  # fmt: skip
-"""Kinds of entries that hold no text of what was judged."""
+"""Kinds of entries that hold no text of what was judged; some have words of a person, which may name somebody."""
+
+_WORDS = ("reason", "because", "problem")
+"""The members of such entries with words in them."""
 
 _AT_ONCE = 200
 
@@ -84,7 +87,7 @@ def find_chosen(connection: Connection, choice: Choice, findings: Findings, answ
     entries = dict(_find_entries(connection, choice, findings, named))
     requests = _find_requests(connection, choice, findings, named)
     entries |= _find_related(connection, findings)
-    named += _find_alike(connection, findings, entries)
+    named += [*_find_alike(connection, findings, entries), *_find_named_words(connection, choice)]
     answered = _find_answers(connection, choice, findings, answers)
     chosen = {str(seq) for seq in entries} | set(requests)
     findings.for_a_person += [each for each in named if each.where not in chosen]
@@ -142,6 +145,27 @@ def _find_erased(connection: Connection, choice: Choice) -> set[str]:
             seqs.add(seq)
     subjects = (connection.execute(select(table.c.subject).where(among)) for among in _split(table.c.seq, seqs))
     return {subject for rows in subjects for (subject,) in rows if subject}
+
+
+def _find_named_words(connection: Connection, choice: Choice) -> Iterator[NamedText]:
+    """Find the entries of the kinds that are kept in which somebody's words name the choice.
+
+    Not those of erasures, which nothing can erase in turn.
+    """
+    from sqlalchemy import select
+
+    table = make_table()
+    statement = select(table.c.seq, table.c.kind, table.c.payload).order_by(table.c.seq)
+    kinds = [kind for kind in KEPT if kind not in ("genesis", "erasure")]
+    statement = statement.where(table.c.kind.in_(kinds), table.c.payload.is_not(None))
+    for seq, kind, stored in connection.execute(statement.execution_options(yield_per=_AT_ONCE)):
+        payload = bytes(stored)
+        if not choice.may_name(payload):
+            continue
+        members = _read_object(payload)
+        where = choice.find_name({name: members[name] for name in _WORDS if name in members})
+        if where is not None:
+            yield NamedText(place="ledger", where=str(seq), what=f"{kind}, names it in {where}")
 
 
 def _list_metadata(members: Mapping[str, Any]) -> Iterator[object]:
