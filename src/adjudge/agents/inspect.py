@@ -132,10 +132,10 @@ class _Reader:
         while isinstance(name, str) and name in self.spans and name not in self._span_kinds and name not in path:
             path[name] = frozenset({read_kind(self.spans[name])}) & {_TOOL, *_SCORERS}
             name = self.spans[name].get("parent_id")
-        is_known = isinstance(name, str) and name in self._span_kinds
-        kinds = self._span_kinds[name] if is_known else frozenset()
-        if isinstance(name, str) and name in path:  # of a loop, each is in all the others
-            kinds = frozenset().union(*list(path.values())[list(path).index(name) :])
+        end = name if isinstance(name, str) else ""
+        kinds = self._span_kinds.get(end, frozenset())
+        if end in path:  # of a loop, each is in all the others
+            kinds = frozenset().union(*list(path.values())[list(path).index(end) :])
         for inner in reversed(path):
             kinds |= path[inner]
             self._span_kinds[inner] = kinds

@@ -32,7 +32,7 @@ _SIGNS = frozenset("*?[")
 Fits = Callable[[str], object]
 
 Fitting = Sequence[Fits | None]
-"""What says of each part of a pattern whether a name fits it; ``None`` is ``**``, which is any number of folders."""
+"""The test of a name for each part of a pattern; ``None`` is ``**``, which is any number of folders."""
 
 
 class FileSearch:
