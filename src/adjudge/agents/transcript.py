@@ -31,9 +31,9 @@ class Transcript:
         self.problems: list[str] = []
         self._places: dict[str, int] = {}
         self._ends: dict[int, dict[str, Any]] = {}
-        """What is known of calls since they were made, by the places of their steps.
+        """Results, failures and durations of calls, by the places of their steps.
 
-        It joins them once, in the end: a call that is replaced copies its arguments, and a few bytes may name one
+        They join the calls once, in the end: a call that is replaced copies its arguments, and a few bytes may name one
         again.
         """
         self._turn = 0
