@@ -53,9 +53,10 @@ def provide_pinned() -> Iterator[dict[str, Any]]:
     if not pinned_messages.IS_UPDATE:
         yield pinned_messages.read_pinned()
         return
-    pinned: dict[str, Any] = {}
+    pinned = pinned_messages.read_pinned()
     yield pinned
-    pinned_messages.write_pinned(pinned)
+    # A call that was left out, by -k say, keeps its message; one that is gone does not.
+    pinned_messages.write_pinned({call: pinned[call] for call in CALLS if call in pinned})
 
 
 @pytest.fixture(name="line")
