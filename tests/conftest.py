@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
+import signal
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
@@ -59,6 +60,9 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.addinivalue_line("markers", "slow: waits for a clock, or takes about a second or more")
     sys.addaudithook(refuse_unmarked)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell ignores Ctrl-C for what it starts in the background, and so would the commands that tests interrupt.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.spawn"})

@@ -150,13 +150,15 @@ def use_quick_conversion(parameters: list[Any]) -> list[Any]:
     return parameters
 
 
-def _refuse_repeated(given: Iterable[Any]) -> None:
+def _refuse_repeated(parameters: Iterable[Any]) -> None:
     """Raise ``UsageError`` for an option with one value that is among the given parameters twice.
 
     The library lets the last one count. A criterion or a threshold that is dropped without a word is a verdict that
     nobody asked for.
     """
-    single = [param for param in given if param.param_type_name == "option" and not (param.is_flag or param.multiple)]
+    single = [
+        param for param in parameters if param.param_type_name == "option" and not (param.is_flag or param.multiple)
+    ]
     for place, param in enumerate(single):
         if param in single[:place]:
             raise UsageError(f"{param.opts[0]} is given twice, and has one value; leave one of them out")

@@ -399,8 +399,8 @@ def _list_prompt_checks(checks: _Checks) -> list[InputGuardrail[Any]]:
     if checks.guard.prompts is None:
         return []
 
-    async def check(context: RunContextWrapper[Any], _agent: Agent[Any], given: Any) -> GuardrailFunctionOutput:
-        text = given if isinstance(given, str) else json.dumps(_dump(given), ensure_ascii=False, default=str)
+    async def check(context: RunContextWrapper[Any], _agent: Agent[Any], prompt: Any) -> GuardrailFunctionOutput:
+        text = prompt if isinstance(prompt, str) else json.dumps(_dump(prompt), ensure_ascii=False, default=str)
         verdict = await checks.guard.check_prompt(text, run_id=checks.find_run(context))
         return GuardrailFunctionOutput(output_info=verdict.message, tripwire_triggered=not verdict)
 

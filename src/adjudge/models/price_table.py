@@ -73,11 +73,11 @@ def _is_provider(listed: Mapping[str, Any], provider: str | None, url: str) -> b
     return listed["id"] == provider if provider is not None else re.match(listed["pattern"], url) is not None
 
 
-def _spell_date(found: re.Match[str]) -> str:
-    year, month, day = found.groups()
+def _spell_date(match: re.Match[str]) -> str:
+    year, month, day = match.groups()
     with suppress(ValueError):
         return f"-{date(int(year), int(month), int(day)).isoformat()}"
-    return found[0]
+    return match[0]
 
 
 def _choose_price(prices: list[list[Any]], day: date) -> Mapping[str, Any] | None:

@@ -111,7 +111,7 @@ def test_everything_works_without_script(visit: Open, server: tuple[RunningServe
     page = visit("/results", java_script_enabled=False)
     page.get_by_label("Outcome").select_option("held")
     page.get_by_role("button", name="Apply").click()
-    assert "outcome=held" in page.url
+    page.wait_for_url("**outcome=held**")
     assert page.locator("tbody tr").count() > 0
     page.goto(f"{running.url}/results/{plain}")
     page.get_by_text("3 replies, word for word").click()
@@ -120,18 +120,18 @@ def test_everything_works_without_script(visit: Open, server: tuple[RunningServe
     page.get_by_role("button", name="Verify now").click()
     page.get_by_text("are as they were written").wait_for()  # raises where it does not come
     page.get_by_role("button", name="Dark").click()
-    assert page.locator("html").get_attribute("data-theme") == "dark"
+    page.locator("html[data-theme=dark]").wait_for(state="attached")
     page.goto(f"{running.url}/runs/support")
     assert page.locator(".case-list > li").count() == 50
     page.get_by_role("link", name="Next 50").click()
-    assert "page=2" in page.url
+    page.wait_for_url("**page=2**")
     assert page.locator(".case-list").get_attribute("start") == "51"
     page.get_by_label("outcome", exact=True).select_option("failed")
     page.get_by_role("button", name="Show").click()
-    assert "outcome=failed" in page.url
+    page.wait_for_url("**outcome=failed**")
     assert page.locator(".case-list > li").count() > 0
     page.get_by_role("button", name="Sign out").click()
-    assert "/signin" in page.url
+    page.wait_for_url("**/signin**")
 
 
 def test_keys_lead_where_links_do(visit: Open):

@@ -1072,8 +1072,8 @@ class Approvals:
 
     async def _announce_end(self, approval: Approval) -> None:
         logger.info("approval %s was %s by %s", approval.id, approval.status, approval.decided_by)
-        told = self._courier is not None and approval.audit
-        if not (told and await self._look_up(partial(is_planted, ident=approval.id))):
+        is_announced_audit = self._courier is not None and approval.audit
+        if not (is_announced_audit and await self._look_up(partial(is_planted, ident=approval.id))):
             self._announce_state(approval)
 
     def _announce_state(self, approval: Approval) -> None:

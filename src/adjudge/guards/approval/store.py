@@ -673,12 +673,12 @@ def load_votes_of(connection: Connection, *, by: str, since: datetime | None) ->
     from sqlalchemy import select
 
     table, columns, votes = make_ledger_table(), find_columns(), make_tables().tables[VOTES]
-    given = select(votes.c.seq).where(votes.c.by == by)
+    cast = select(votes.c.seq).where(votes.c.by == by)
     withdrawn = select(columns.c.seq).where(columns.c.kind == "approval.vote_withdrawn")
     if since is not None:
-        given = given.where(votes.c.at >= format_time(since))
+        cast = cast.where(votes.c.at >= format_time(since))
         withdrawn = withdrawn.where(columns.c.at >= format_time(since))
-    statement = table.select().where(table.c.seq.in_(given.union(withdrawn))).order_by(table.c.seq)
+    statement = table.select().where(table.c.seq.in_(cast.union(withdrawn))).order_by(table.c.seq)
     rows: list[Any] = [list(row) for row in connection.execute(statement)]
     for row in rows:
         # PostgreSQL's is a view of memory.

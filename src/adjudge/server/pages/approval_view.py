@@ -70,7 +70,7 @@ class QueueItem:
     """Seconds until it expires; ``None`` is never."""
     mine: bool
     """True if the reader can still decide it."""
-    said: str
+    decision: str
     """The reader's decision: ``approved`` or ``denied``; empty where they have not decided."""
 
 
@@ -251,7 +251,7 @@ def make_queue_item(approval: RequestSummary, reader: Reader, now: datetime) -> 
         required=approval.required,
         left=_find_seconds_left(approval, now),
         mine=may_decide(approval, reader.approver),
-        said="" if vote is None else "approved" if vote.approved else "denied",
+        decision="" if vote is None else "approved" if vote.approved else "denied",
     )
 
 

@@ -174,9 +174,11 @@ class ComparedList:
         """Select the cases, in their order; one that is withheld only where nothing tells its verdicts."""
         cases = [case for case in compared.cases if self._fits(case)]
         if self.q:
-            found = [set(list_places(run, CaseFilters(words=self.q, order="data"))) for run in runs]
+            matching = [set(list_places(run, CaseFilters(words=self.q, order="data"))) for run in runs]
             cases = [
-                case for case in cases if any(place in places for place, places in zip(case.places, found, strict=True))
+                case
+                for case in cases
+                if any(place in places for place, places in zip(case.places, matching, strict=True))
             ]
         if withheld and self.tells_verdicts:
             cases = [case for case in cases if case.change.case not in withheld]
