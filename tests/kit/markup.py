@@ -17,7 +17,7 @@ def parse(text: str) -> list[Any]:
 
 
 class Reader(HTMLParser):
-    """A page as its elements and its text, without our marks of white space, which depend on the text."""
+    """A page as its elements and its text, without our marks of white space and options, which depend on the text."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -28,7 +28,7 @@ class Reader(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        is_mark = tag == "span" and (dict(attrs).get("class") or "").split(" ")[0] == "ws"
+        is_mark = tag == "span" and (dict(attrs).get("class") or "").split(" ")[0] in {"ws", "option"}
         if tag == "span":
             self._spans.append(is_mark)
         if is_mark:

@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adjudge import CriterionResult, JudgeChainResult, PairResult, RuleResult, Usage
@@ -59,6 +59,7 @@ PLAIN = Reader(render_html(fill("x"))).elements
 
 
 @given(st.text(min_size=1, max_size=60))
+@example("rm -rf --force  -0")
 @settings(max_examples=150)
 def test_no_text_changes_the_elements_of_the_page(text: str):
     """Whatever stands in every field, the page has the same elements and attributes in the same order."""
