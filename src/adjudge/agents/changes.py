@@ -97,7 +97,7 @@ def _describe_change(change: _Change) -> str:
 def _draw_files(changes: Sequence[_Change], source: Path, copy: Path) -> Mapping[int, str]:
     """Draw what is different in the files whose bytes are, by their places; of large ones only sizes and digests.
 
-    So it is with the files for which there is no room, whatever their size.
+    Files beyond ``MOST_FILES_DRAWN`` or ``MOST_BYTES_DRAWN`` get sizes and digests too.
     """
     texts = {place: _describe_sizes(change) for place, change in enumerate(changes) if _has_other_bytes(change)}
     git = shutil.which("git")

@@ -144,7 +144,7 @@ class _Rollout:
         """True while the agent is at work: it began a turn, or the file did not say so, and has not ended it."""
         self.failed = False
         self.ends: dict[str, bool] = {}
-        """Calls whose end is an event of its own, by id, and whether they failed."""
+        """For each call with an end event, by its id: True if it failed."""
         self.mcp_calls: set[str] = set()
         self.usage: Any = None
         self.duration_ms: float | None = None

@@ -300,7 +300,7 @@ def list_named_files(config: Config) -> tuple[Path, ...]:
 
 def _list_candidates(folder: Path, text: str) -> list[Path]:
     recording = find_recording(text)
-    if recording is not None:  # whoever can change it gives the verdicts
+    if recording is not None:  # its rows are the verdicts of the judge that replays it
         return [folder / recording]
     if not text.strip().startswith("python:"):
         return [folder / text]

@@ -32,7 +32,7 @@ _SAME = frozenset("dDwWbBfnrtv")
 _SAME_INSIDE = frozenset("dDwWfnrtv")
 
 _SETS = frozenset("dDwWsS")
-"""Letters that stand for several characters after a backslash."""
+"""Letters of class escapes, each of which matches a set of characters."""
 
 _TOKEN = re.compile(
     r"""
@@ -174,7 +174,7 @@ class _Translator:
         return first + (r"\-" if is_set or is_also_set else "-") + last
 
     def _translate_member(self) -> tuple[str, bool]:
-        """Translate one member of a class; also return whether it stands for several characters."""
+        """Translate one member of a class; also return whether it is a class escape."""
         if self.pattern[self.at] != "\\":
             self.at += 1
             return _escape_character(self.pattern[self.at - 1]), False

@@ -267,11 +267,11 @@ def _decide(chain_result: JudgeChainResult, drift: Drift | None, accusers: Seque
         names = ", ".join(dict.fromkeys(accusers))
         return Answer(outcome="failed", detail=f"the contract is violated, as {names} found")
     if chain_result.outcome == "passed" and chain_result.decided_by != "policy" and drift is None:
-        # A judge of somebody's own: it says yes and not how similar, so nothing was measured.
+        # A custom judge that passes without a similarity: nothing was measured.
         detail = f"{chain_result.judge} passed the output without a similarity"
         return Answer(outcome="undecided", because="error", decided_by="policy", detail=detail)
     if chain_result.outcome == "passed" and drift in ("medium", "high"):
-        # Again a judge of somebody's own, which hands on a reading with an outcome of its own. Code decides.
+        # A custom judge whose outcome contradicts its similarity: code decides by the similarity.
         return Answer(outcome="failed", detail="the similarity does not reach the pass")
     return Answer(
         outcome=chain_result.outcome,
