@@ -39,7 +39,7 @@ def test_a_message_is_one_line_without_a_stop():
 
 def test_a_command_speaks_of_options():
     """Nobody can type ``fail_open=True`` in a shell, and a traceback is for whoever mends adjudge."""
-    python = re.compile(r"\b[a-z_]+=(True|False|None|['\"\[])|Traceback")
+    python = re.compile(r"\b[a-z_]+=(True|False|None|['\"\[])|\bNone\b|Traceback")
 
     assert [line for line in pinned_messages.list_lines() if python.search(line)] == []
 

@@ -36,12 +36,20 @@ def compute_judge(rows: list[Row], name: str) -> Row:
         "tn": tn,
         "percent_agreement": round(100 * found.accuracy.value, 2),
         "cohen_kappa": round(found.cohen_kappa.value, 4),
-        "scott_pi": round(found.scott_pi.value, 4),
+        "scott_pi": round(compute_scott_pi(tn, fp, fn, tp), 4),
         "sensitivity": round(found.sensitivity.value, 4),
         "specificity": round(found.specificity.value, 4),
         "judge_pass_rate": round(found.judge_rate.value, 4),
         "human_pass_rate": round(found.prevalence.value, 4),
     }
+
+
+def compute_scott_pi(tn: int, fp: int, fn: int, tp: int) -> float:
+    """Scott's pi: both sides draw from the pooled frequencies (W. A. Scott, "Reliability of content analysis")."""
+    items = tn + fp + fn + tp
+    good = (2 * tp + fp + fn) / (2 * items)
+    expected = good**2 + (1 - good) ** 2
+    return ((tn + tp) / items - expected) / (1 - expected)
 
 
 def compute_jury(rows: list[Row], members: list[str]) -> Row:

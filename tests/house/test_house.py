@@ -17,9 +17,7 @@ from kit import house
 from kit.house import TESTS
 
 LONGEST_FUNCTION = 50
-DEEPEST = 4
 
-NESTING = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 GENERIC = {"dict", "list", "tuple", "set", "frozenset", "type", "Mapping", "Sequence", "Iterable", "Callable"}
 
 QUESTION = re.compile(r"(``[^`]*``:)?[^\w`]*(what|whether|who|whom|whose|which|how|why|where|when)\b", re.IGNORECASE)
@@ -36,22 +34,6 @@ def count_lines(function: house.FunctionNode) -> int:
     documented = ast.get_docstring(function, clean=False) is not None
     body = function.body[documented:]
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
-
-
-def is_elif(parent: ast.AST, child: ast.AST) -> bool:
-    """Return True if a child ``if`` is its parent's ``elif`` and so stands no deeper."""
-    return isinstance(parent, ast.If) and isinstance(child, ast.If) and parent.orelse == [child]
-
-
-def measure_depth(node: ast.AST) -> int:
-    """The deepest nesting of blocks in a function; one inside another counts for itself."""
-    deepest = 0
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, house.FunctionNode | ast.ClassDef | ast.Lambda):
-            continue
-        own = isinstance(child, NESTING) and not is_elif(node, child)
-        deepest = max(deepest, own + measure_depth(child))
-    return deepest
 
 
 def package_functions() -> Iterator[tuple[str, house.FunctionNode]]:
@@ -75,19 +57,6 @@ def find_calls(names: set[str]) -> list[str]:
 def test_no_function_passes_50_lines():
     """A function's body, docstring aside, has at most 50 lines."""
     assert [place for place, function in package_functions() if count_lines(function) > LONGEST_FUNCTION] == []
-
-
-@pytest.mark.no_cover
-def test_nothing_nests_deeper_than_4():
-    """Blocks stand at most four deep in a function."""
-    assert [place for place, function in package_functions() if measure_depth(function) > DEEPEST] == []
-
-
-def test_depth_counts_blocks_and_not_elifs():
-    """The measure above sees a block in a block, and takes an elif for the if it continues."""
-    deep = ast.parse("def f():\n for x in y:\n  if x:\n   pass\n  elif y:\n   pass\n  elif z:\n   while x:\n    pass")
-
-    assert measure_depth(house.functions(ast.walk(deep))[0]) == 3
 
 
 def test_no_drawer_for_everything():

@@ -133,6 +133,7 @@ def make_certificate_of(
             copies=0,
             sampling="plan",
             plan="p-1",
+            plan_digest="2" * 64,
             looks="one look",
             because="the 400 planned labels are there, and this is the one look at them",
             kappa=None,

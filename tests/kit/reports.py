@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from adjudge import Case, CriterionResult, Judge, JudgeChainResult, JudgeResult, RuleResult, Usage, open_run
+from adjudge.dataset.contents import make_content_set
 from adjudge.report import Report, make_report
 from adjudge.runs import Run, RunItem
 from adjudge.runs.folder import make_manifest, write_manifest
@@ -93,8 +94,10 @@ def keep_run(folder: Path, items: Iterable[RunItem], manifest: Mapping[str, Any]
 
     asyncio.run(keep())
     summary = store.sum_up()
+    contents = make_content_set(store.list_contents()).to_dict()
     store.close()
     members = {**(manifest or make_manifest_of(len({item.place for item in items})))}
+    members["dataset"] = {"contents": contents, **members["dataset"]}
     write_manifest(folder, {"counts": summary.pop("counts"), "summary": summary} | members)
     return open_run(folder)
 

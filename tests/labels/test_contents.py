@@ -242,7 +242,7 @@ def leave_out_subjects(row: dict[str, Any]) -> None:
 
 
 def leave_out_contents(row: dict[str, Any]) -> None:
-    """As a label of an earlier version."""
+    """As a label of another tool."""
     row["design"] = {name: row["design"][name] for name in ("plan", "stratum", "p")}
 
 

@@ -395,17 +395,6 @@ def test_it_binds_the_plan_that_drew_the_labels(tmp_path: Path):
         find_run_problem(certificate, place)
 
 
-def test_a_certificate_of_before_the_digest_of_the_plan_still_follows_from_its_run(tmp_path: Path):
-    """It keeps its bytes, and what it does not say is not compared."""
-    place = make_planned_run(tmp_path / "run")
-    certificate = make_certificate(place)
-    older = replace(certificate, labels=replace(certificate.labels, plan_digest=None))
-
-    assert b"plan_digest" not in write_certificate(older)
-    assert parse_certificate(write_certificate(older)) == older
-    assert find_run_problem(older, place) is None
-
-
 @pytest.mark.parametrize(
     ("change", "names"),
     [

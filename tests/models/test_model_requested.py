@@ -246,7 +246,7 @@ def test_a_comparison_says_so():
 
 
 def test_a_file_without_the_names_is_read():
-    """What an earlier version wrote says nothing of what was asked for, so nothing is said of it."""
+    """A file of another tool says nothing of what was asked for, so nothing is said of it."""
     document = make_result(model="b").to_dict()
     for name in ("model_requested", "model_expected", "model_differs"):
         del document[name]
@@ -256,7 +256,7 @@ def test_a_file_without_the_names_is_read():
 
 
 def test_a_replay_says_what_was_recorded(tmp_path: Path):
-    """Also that another model answered; a row of an earlier version says nothing, and a silent server stays silent."""
+    """Also that another model answered; a row of another tool says nothing, and a silent server stays silent."""
     path, name = tmp_path / "r.jsonl", unique()
 
     async def record() -> JudgeResult:
@@ -599,7 +599,7 @@ def test_explain_does_not_find_what_would_not_be_used(path: Path):
 
 @pytest.mark.parametrize("prefix", ["openai", "http"])
 def test_a_kept_reply_says_which_model_wrote_it(path: Path, prefix: str):
-    """A provider's is compared with the name that was asked for, also when an earlier version kept it."""
+    """A provider's is compared with the name that was asked for."""
     name = unique()
 
     async def run() -> list[Reply]:

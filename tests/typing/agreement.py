@@ -24,14 +24,12 @@ from adjudge.trust import (
     compute_accuracy,
     compute_cohen_kappa,
     compute_f1,
-    compute_fleiss_kappa,
     compute_gwet_ac1,
     compute_kendall,
     compute_krippendorff_alpha,
     compute_macro,
     compute_pearson,
     compute_precision,
-    compute_scott_pi,
     compute_sensitivity,
     compute_spearman,
     compute_specificity,
@@ -58,7 +56,6 @@ assert_type(compute_f1(table), float)
 assert_type(compute_macro(table), tuple[float, float, float])
 assert_type(compute_cohen_kappa(table, weights="linear"), float)
 compute_cohen_kappa(table, weights="cubic")  # pyrefly: ignore[bad-argument-type]
-assert_type(compute_scott_pi(table), float)
 assert_type(compute_gwet_ac1(table), float)
 
 found = make_agreement([1, 2], [1, None], groups=["a", "b"], categories=(1, 2, 3))
@@ -69,7 +66,6 @@ assert_type(found.estimates, dict[str, Estimate])
 assert_type(found.baselines, tuple[Baseline, ...])
 
 ratings = [{"ann": 1, "bob": None}]
-assert_type(compute_fleiss_kappa(ratings), float)
 assert_type(compute_krippendorff_alpha(ratings, scale="ordinal"), float)
 assert_type(make_ceiling(ratings), Ceiling)
 assert_type(make_ceiling(ratings).pairs, tuple[RaterPair, ...])

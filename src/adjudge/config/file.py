@@ -262,8 +262,9 @@ def _check_judge(table: object, where: str) -> None:
     check_keys(table, ("seats", *CHAIN_KEYS, *JUDGE_KEYS, *MODEL_KEYS), where)
     seats = table.get("seats")
     if not isinstance(seats, list) or not seats or not all(isinstance(seat, str) for seat in seats):
+        problem = f"got {show(seats)}" if "seats" in table else "and there are none"
         raise UsageError(
-            f'seats must be a list of models, like ["{EXAMPLE}"], got {show(seats)}', argument="seats", where=where
+            f'seats must be a list of models, like ["{EXAMPLE}"], {problem}', argument="seats", where=where
         )
 
 

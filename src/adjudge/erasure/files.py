@@ -119,7 +119,7 @@ def _is_about(row: Mapping[str, Any], subjects: Collection[str]) -> bool:
     """Return whether a row of a recording is about one of the subjects, which are digests of contents."""
     if "subject" in row:
         return _is_among(row["subject"], subjects)
-    # Rows that earlier versions wrote say nothing of their subject, and the prompt has the content.
+    # The row of a call that no judge made says nothing of its subject, and its prompt may have the content.
     request = row.get("request")
     user = request.get("user") if isinstance(request, Mapping) else None
     match = _CONTENT.search(user) if isinstance(user, str) else None

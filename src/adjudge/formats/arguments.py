@@ -64,7 +64,8 @@ def check_above_zero(argument: str, value: Any, *, of: str = "", otherwise: str 
     """
     if (value is None and otherwise) or (is_finite(value) and value > 0):
         return value
-    none = f", or None {otherwise};" if otherwise else ","
+    # Nobody can write None in a file.
+    none = f", or None {otherwise};" if otherwise and where is None else ","
     raise UsageError(
         f"{argument} must be a finite number{of} above 0{none} got {_format_number(value)}",
         argument=argument,

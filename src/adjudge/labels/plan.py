@@ -61,13 +61,10 @@ _LARGEST = 500_000_000
 class PlanStratum:
     """Cases of a run that are alike as far as is known without a label."""
 
-    _layout: ClassVar[Layout] = Layout(omitted=("about",))
-
     name: str
     """The name, which labels have too and people who label can see: it says nothing of the verdict."""
-    about: str = ""
-    """The verdict of its cases, and what tells them from others of that verdict; empty in a plan of an earlier version,
-    whose names say it."""
+    about: str
+    """The verdict of its cases, and what tells them from others of that verdict; empty where one stratum has all."""
     size: int
     """The number of cases it has, drawn or not."""
     low: float | None = None
@@ -150,9 +147,8 @@ class LabelPlan:
     """The draws so far: the pilot, and what followed."""
     order: tuple[PlannedCase, ...]
     """The drawn cases, in the order in which to label them."""
-    contents: ContentSet | None = None
-    """The contents that it was drawn from. It holds for every run of the same contents; ``None`` in a plan of an
-    earlier version, on which no rate relies."""
+    contents: ContentSet
+    """The contents that it was drawn from. It holds for every run of the same contents."""
     ignored_groups: int = 0
     """The number of groups of several whose cases were drawn one by one, as ``ignore_groups`` allowed."""
     against: str | None = None
@@ -206,14 +202,13 @@ class LabelPlan:
         Args:
             drawn: The case as the plan drew it.
         """
-        contents = self.contents
         return LabelDesign(
             plan=self.id,
             stratum=drawn.stratum,
             p=drawn.p,
             size=next((stratum.size for stratum in self.strata if stratum.name == drawn.stratum), None),
-            contents=None if contents is None else contents.digest,
-            cases=None if contents is None else contents.cases,
+            contents=self.contents.digest,
+            cases=self.contents.cases,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -484,7 +479,7 @@ def _find_disagreement(first: _RunSignals, second: _RunSignals) -> float:
 
 def _make_whole_stratum(signals: _RunSignals) -> PlanStratum:
     """Make the stratum of a plan for a difference: all cases, because each is compared with itself."""
-    return PlanStratum(name="all", size=len(signals.cases), low=0.0, high=1.0, undecided=True, expected=0.5)
+    return PlanStratum(name="all", about="", size=len(signals.cases), low=0.0, high=1.0, undecided=True, expected=0.5)
 
 
 def continue_plan(plan: LabelPlan, run: Run, status: PlanStatus) -> LabelPlan:
@@ -687,10 +682,8 @@ class PlanCheck:
         return None
 
 
-def describe_other_contents(drawn_from: ContentSet | None, contents: ContentSet | None) -> str:
+def describe_other_contents(drawn_from: ContentSet, contents: ContentSet | None) -> str:
     """Describe that a plan is not of some contents, in a few words."""
-    if drawn_from is None:
-        return "an earlier version drew the plan, and did not record from which contents"
     if contents is None:
         return f"the plan was drawn from {drawn_from.cases:,} cases, and the run is not finished any more"
     if drawn_from.cases == contents.cases:
@@ -707,7 +700,7 @@ def find_plan_problem(run: Run) -> str | None:
     plan = read_plan(run.folder)
     if plan is None:
         return None
-    if run.status != "finished" or plan.contents is None:
+    if run.status != "finished":
         return describe_other_contents(plan.contents, None)
     if plan.run == run.id:
         return _compare(run, plan, keep=False)[1]
@@ -794,7 +787,7 @@ MIXED = "mixed"
 
 
 def read_verdict(stratum: PlanStratum) -> str:
-    """Read the verdict of a stratum's cases, with which ``about`` begins; empty in a plan of an earlier version."""
+    """Read the verdict of a stratum's cases, with which ``about`` begins; empty where one stratum has all."""
     return stratum.about.partition(",")[0]
 
 
@@ -1183,7 +1176,7 @@ def _check_counts(path: Path, plan: LabelPlan) -> None:
     fits = all(len(phase.labels) == len(names) and sum(phase.labels) > 0 for phase in plan.phases)
     fits = fits and plan.within > 0 and all(0 < planned_case.p <= 1 for planned_case in plan.order)
     fits = fits and all(number <= size for number, size in zip(drawn, plan.sizes, strict=True))
-    fits = fits and (plan.contents is None or sum(plan.sizes) == plan.contents.cases)
+    fits = fits and sum(plan.sizes) == plan.contents.cases
     if not fits or len(set(names)) < len(names) or list(plan.drawn) != drawn or sum(drawn) != len(plan.order):
         raise UsageError(f"{path} is damaged (its parts do not fit together); delete it, and draw another plan")
 

@@ -144,10 +144,10 @@ class RunCases:
         )
 
     def find_contents(self, store: LabelStore) -> ContentSet | None:
-        """The contents that the run recorded; read from its cases where an earlier version did not record them."""
+        """The contents that the run recorded; ``None`` for a run that is not finished."""
         del store
         if self._contents is None:
-            self._contents = self._run.contents or self._run.find_contents()
+            self._contents = self._run.contents
         return self._contents
 
     def find_subject(self, name: str, store: LabelStore) -> str | None:

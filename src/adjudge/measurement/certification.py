@@ -147,13 +147,10 @@ def find_run_problem(
 
 
 def _list_other_members(stated: Mapping[str, Any], computed: Mapping[str, Any]) -> Iterator[str]:
-    """List the stated members that were computed otherwise; of the labels, each of theirs (``labels.digest``).
-
-    Members that a certificate of an earlier version did not have are not compared.
-    """
+    """List the stated members that were computed otherwise; of the labels, each of theirs (``labels.digest``)."""
     for name, value in stated.items():
         if name == "labels":
-            yield from (f"{name}.{part}" for part in value if value[part] != computed[name].get(part))
+            yield from (f"{name}.{part}" for part in value if value[part] != computed[name][part])
         elif name not in _MADE_ANEW and not _is_same(value, computed[name]):
             yield name
 

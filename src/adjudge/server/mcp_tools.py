@@ -62,7 +62,7 @@ _MESSAGES: dict[CallRefusedBecause, str] = {
     "stopped": "Too much was blocked in this run, so nothing passes until a person reopens it.",
 }
 
-Found = TypeVar("Found")
+T = TypeVar("T")
 
 _FAILED = "It could not be checked, so it does not pass."
 
@@ -319,7 +319,7 @@ def open_agent_tools(
     )
 
 
-def _explain(find: Callable[[], Found]) -> Found:
+def _explain(find: Callable[[], T]) -> T:
     try:
         return find()
     except UsageError as error:

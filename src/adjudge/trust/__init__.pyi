@@ -15,10 +15,8 @@ from adjudge.trust.coefficients import Ratings as Ratings
 from adjudge.trust.coefficients import Scale as Scale
 from adjudge.trust.coefficients import Weights as Weights
 from adjudge.trust.coefficients import compute_cohen_kappa as compute_cohen_kappa
-from adjudge.trust.coefficients import compute_fleiss_kappa as compute_fleiss_kappa
 from adjudge.trust.coefficients import compute_gwet_ac1 as compute_gwet_ac1
 from adjudge.trust.coefficients import compute_krippendorff_alpha as compute_krippendorff_alpha
-from adjudge.trust.coefficients import compute_scott_pi as compute_scott_pi
 from adjudge.trust.confusion import Category as Category
 from adjudge.trust.confusion import Confusion as Confusion
 from adjudge.trust.confusion import compute_accuracy as compute_accuracy
@@ -66,7 +64,6 @@ from adjudge.trust.live import Allocation as Allocation
 from adjudge.trust.live import LiveRate as LiveRate
 from adjudge.trust.live import compute_live_rate as compute_live_rate
 from adjudge.trust.live import estimate_more_labels as estimate_more_labels
-from adjudge.trust.multiplicity import adjust_benjamini_yekutieli as adjust_benjamini_yekutieli
 from adjudge.trust.multiplicity import adjust_holm as adjust_holm
 from adjudge.trust.rate_difference import RateDifference as RateDifference
 from adjudge.trust.rate_difference import estimate_labels_of_difference as estimate_labels_of_difference

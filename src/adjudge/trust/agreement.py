@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.formats.record import write_record
 from adjudge.formats.text import show
-from adjudge.trust.coefficients import can_order, measure_alpha, measure_cohen, measure_gwet, measure_scott
+from adjudge.trust.coefficients import can_order, measure_alpha, measure_cohen, measure_gwet
 from adjudge.trust.confusion import (
     Category,
     Confusion,
@@ -94,8 +94,6 @@ class Agreement:
     """Linearly weighted kappa, over the categories in their order; undecided is left out."""
     quadratic_kappa: Estimate
     """Quadratically weighted kappa, over the categories in their order."""
-    scott_pi: Estimate
-    """Scott's pi: agreement beyond chance by the pooled marginals."""
     gwet_ac1: Estimate
     """Gwet's AC1: agreement beyond chance that does not fall when one category is rare."""
     krippendorff_alpha: Estimate
@@ -200,7 +198,7 @@ _MACRO = ("macro_precision", "macro_recall", "macro_f1")
 _WEIGHTED = ("linear_kappa", "quadratic_kappa")
 """The coefficients that need categories with an order."""
 
-_COEFFICIENTS = (*_MACRO, "f1", "cohen_kappa", "scott_pi", "gwet_ac1", "krippendorff_alpha", *_WEIGHTED)
+_COEFFICIENTS = (*_MACRO, "f1", "cohen_kappa", "gwet_ac1", "krippendorff_alpha", *_WEIGHTED)
 """The coefficients in the order of the columns that ``_make_measure`` computes."""
 
 
@@ -219,7 +217,7 @@ def _make_measure(categories: Sequence[Category], positive: Category, *, ordered
         either = tables + tables.transpose(0, 2, 1)
         columns = [*measure_macro(tables, categories).T]
         columns += [nothing if good is None else divide(2 * tables[:, good, good], either[:, good].sum(axis=1), np.nan)]
-        columns += [measure_cohen(tables), measure_scott(tables), measure_gwet(tables)]
+        columns += [measure_cohen(tables), measure_gwet(tables)]
         columns += [measure_alpha(either.reshape(len(sums), -1), np.arange(size, dtype=float), "nominal")]
         decided_tables = tables[:, decided][:, :, decided]
         columns += (

@@ -21,7 +21,6 @@ from adjudge.formats.text import show
 from adjudge.trust.coefficients import Ratings
 from adjudge.trust.confusion import Category, check_kinds
 from adjudge.trust.extra import check_extra
-from adjudge.trust.multiplicity import adjust_benjamini_yekutieli
 from adjudge.trust.resampling import check_score
 
 if TYPE_CHECKING:
@@ -128,6 +127,8 @@ def make_alternative_test(
             out.
     """
     check_extra()
+    from scipy.stats import false_discovery_control
+
     check_choice("closeness", closeness, get_args(Closeness))
     check_share("epsilon", epsilon)
     check_share("q", q)
@@ -155,7 +156,7 @@ def make_alternative_test(
             rejected=adjusted <= q,
         )
         for (name, (judge, person, _)), p_value, adjusted in zip(
-            compared.items(), p_values, adjust_benjamini_yekutieli(p_values), strict=True
+            compared.items(), p_values, false_discovery_control(p_values, method="by").tolist(), strict=True
         )
     )
     items = {at for rated in people.values() for at in rated}

@@ -15,12 +15,9 @@ from adjudge.trust.coefficients import (
     Ratings,
     Scale,
     build_coincidences,
-    build_fleiss_rows,
     build_measure,
-    check_equal,
     code_ratings,
     measure_cohen,
-    measure_fleiss,
 )
 from adjudge.trust.confusion import Category
 from adjudge.trust.extra import check_extra
@@ -76,8 +73,6 @@ class Ceiling:
     """The mean over the pairs of their shares of agreement."""
     kappa: Estimate
     """The mean over the pairs of Cohen's kappa (R. J. Light, 1971), over the pairs for which it is defined."""
-    fleiss_kappa: Estimate
-    """Fleiss' kappa, over the items that all raters rated."""
     krippendorff_alpha: Estimate
     """Krippendorff's alpha, over all ratings."""
 
@@ -96,7 +91,7 @@ def make_ceiling(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Ceiling:
-    """Measure how well raters agree: pairs, the means over pairs, Fleiss' kappa and Krippendorff's alpha.
+    """Measure how well raters agree: pairs, the means over pairs, and Krippendorff's alpha.
 
     Intervals come from a bootstrap of items, or of groups. A coefficient that the data do not define has no value and a
     note. Raises ``UsageError`` where no two raters have ``least_items`` items in common.
@@ -131,7 +126,6 @@ def make_ceiling(
         pairs_left_out=len(pairs) - len(large_pairs),
         agreement=agreement,
         kappa=kappa,
-        fleiss_kappa=draw.estimate_fleiss(),
         krippendorff_alpha=draw.estimate_alpha(scale),
     )
 
@@ -210,17 +204,6 @@ class _Drawing:
         reason = "in each pair both raters gave one category alone"
         agreement, kappa = self._estimate(rows, measure, len(np.unique(items)), reason)
         return agreement, kappa
-
-    def estimate_fleiss(self) -> Estimate:
-        """Estimate Fleiss' kappa; it has no value where items are not rated equally often."""
-        counts = self.coded.count()
-        try:
-            check_equal(counts)
-        except UsageError as error:
-            return Estimate(value=None, of=self.coded.items, note=str(error))
-        return self._estimate(build_fleiss_rows(counts), _as_column(measure_fleiss), len(counts), "one category alone")[
-            0
-        ]
 
     def estimate_alpha(self, scale: Scale) -> Estimate:
         measure = build_measure(self.coded, scale)

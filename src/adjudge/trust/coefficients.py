@@ -4,11 +4,8 @@ All but alpha are (observed - expected) / (1 - expected), and differ in what cha
 
 * Cohen's kappa: each rater draws from its own categories' frequencies (J. Cohen, "A coefficient of agreement for
   nominal scales", 1960). Weighted kappa counts a near miss as part of an agreement (J. Cohen, "Weighted kappa", 1968).
-* Scott's pi: both draw from the pooled frequencies (W. A. Scott, "Reliability of content analysis", 1955).
 * Gwet's AC1: chance agreement is what remains when some items are rated at random (K. L. Gwet, "Computing inter-rater
   reliability and its variance in the presence of high agreement", 2008). It keeps its size where one category is rare.
-* Fleiss' kappa: Scott's pi of several raters, each item rated equally often (J. L. Fleiss, "Measuring nominal scale
-  agreement among many raters", 1971).
 * Krippendorff's alpha: any number of raters on any scale, where ratings may be missing. It is 1 - observed
   disagreement / expected disagreement, from coincidences: how often two ratings of one item are the two values
   (K. Krippendorff, "Content Analysis", 2004, chapter 11, and "Computing Krippendorff's alpha-reliability", 2011).
@@ -55,16 +52,6 @@ def compute_cohen_kappa(confusion: Confusion, *, weights: Weights | None = None)
         check_choice("weights", weights, ("linear", "quadratic"))
     table = keep_ordered(confusion) if weights else confusion
     return _compute_coefficient(table, lambda tables: measure_cohen(tables, weights), "Cohen's kappa")
-
-
-def compute_scott_pi(confusion: Confusion) -> float:
-    """Scott's pi, from -1 to 1. Raises ``UsageError`` where both sides use one and the same category alone.
-
-    Args:
-        confusion: How often each verdict met each truth.
-    """
-    check_extra()
-    return _compute_coefficient(confusion, measure_scott, "Scott's pi")
 
 
 def compute_gwet_ac1(confusion: Confusion) -> float:
@@ -123,12 +110,6 @@ def measure_cohen(tables: Floats, weights: Weights | None = None) -> Floats:
     expected = np.einsum("ti,tj,ij->t", tables.sum(axis=2), tables.sum(axis=1), apart, optimize=True)
     expected = divide(expected, items**2, np.nan)
     return 1 - divide(seen, expected, np.nan)
-
-
-def measure_scott(tables: Floats) -> Floats:
-    """Scott's pi of each table; NaN where it is not defined."""
-    seen, pooled = _measure_seen(tables)
-    return _correct_for_chance(seen, (pooled**2).sum(axis=1))
 
 
 def measure_gwet(tables: Floats) -> Floats:
@@ -217,61 +198,6 @@ def code_ratings(ratings: Ratings, categories: Sequence[Category] | None = None)
 def check_kinds_of(labels: Sequence[Category]) -> None:
     """Raise ``UsageError`` unless the types of labels can be told from each other."""
     check_kinds(set(map(type, labels)))
-
-
-def compute_fleiss_kappa(ratings: Ratings, *, categories: Sequence[Category] | None = None) -> float:
-    """Fleiss' kappa, from -1 to 1: agreement beyond chance of items that were each rated equally often.
-
-    Raises ``UsageError`` where items have different numbers of ratings, where they have fewer than two, and where all
-    ratings are one category. Source: J. L. Fleiss, "Measuring nominal scale agreement among many raters", 1971.
-
-    Args:
-        ratings: Each rater's rating of each item.
-        categories: The categories in their order; by default those that occur.
-    """
-    check_extra()
-    import numpy as np
-
-    counts = code_ratings(ratings, categories).count()
-    check_equal(counts)
-    value = measure_fleiss(build_fleiss_rows(counts).sum(axis=0)[None, :])[0]
-    if not np.isfinite(value):
-        raise UsageError("Fleiss' kappa is not defined: all ratings are one category; label items of another")
-    return float(value)
-
-
-def check_equal(counts: Floats) -> None:
-    """Raise ``UsageError`` unless each item has the same number of ratings, at least two."""
-    import numpy as np
-
-    each = np.unique(counts.sum(axis=1)).astype(int).tolist()
-    if len(each) > 1:
-        raise UsageError(
-            f"Fleiss' kappa needs equally many ratings of each item, got {each[0]} to {each[-1]}; "
-            "use Krippendorff's alpha, which allows missing ratings"
-        )
-    if each[0] < 2:
-        raise UsageError("Fleiss' kappa needs at least 2 ratings of each item, got 1; ask another rater")
-
-
-def build_fleiss_rows(counts: Floats) -> Floats:
-    """Build what each item adds: itself, the share of its pairs of raters that agree, the shares of categories."""
-    import numpy as np
-
-    raters = counts.sum(axis=1, keepdims=True)
-    pairs = (counts * (counts - 1)).sum(axis=1, keepdims=True) / (raters * (raters - 1))
-    return np.hstack([np.ones_like(raters), pairs, counts / raters])
-
-
-def measure_fleiss(sums: Floats) -> Floats:
-    """Fleiss' kappa of sums of such rows; NaN where it is not defined."""
-    import numpy as np
-
-    means = sums[:, 1:] / sums[:, :1]
-    expected = (means[:, 1:] ** 2).sum(axis=1)
-    # One category alone: its share is a sum of quotients that may miss 1 by rounding.
-    alone = (means[:, 1:] > 0).sum(axis=1) < 2
-    return divide(means[:, 0] - expected, np.where(alone, 0.0, 1 - expected), np.nan)
 
 
 # ---------------------------------------------------------------- any scale, with missing ratings

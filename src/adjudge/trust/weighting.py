@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import UsageError
 from adjudge.trust.agreement import Agreement
-from adjudge.trust.coefficients import measure_alpha, measure_cohen, measure_gwet, measure_scott
+from adjudge.trust.coefficients import measure_alpha, measure_cohen, measure_gwet
 from adjudge.trust.confusion import divide, find_bad, measure_macro
 from adjudge.trust.extra import check_extra
 from adjudge.trust.intervals import LEVEL, Estimate, Share, find_interval
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from adjudge.trust.extra import Floats
 
-_COEFFICIENTS = ("macro_precision", "macro_recall", "macro_f1", "f1", "cohen_kappa", "scott_pi", "gwet_ac1",
+_COEFFICIENTS = ("macro_precision", "macro_recall", "macro_f1", "f1", "cohen_kappa", "gwet_ac1",
                  "krippendorff_alpha")  # fmt: skip
 
 
@@ -172,7 +172,7 @@ def _estimate_coefficients(agreement: Agreement, counts: Floats, cases: Floats) 
         f1 = divide(2 * tables[:, good, good], either[:, good].sum(axis=1), np.nan)
         alpha = measure_alpha(either.reshape(len(tables), -1), np.arange(size, dtype=float), "nominal")
         macro = measure_macro(tables, categories).T
-        return np.stack([*macro, f1, measure_cohen(tables), measure_scott(tables), measure_gwet(tables), alpha], axis=1)
+        return np.stack([*macro, f1, measure_cohen(tables), measure_gwet(tables), alpha], axis=1)
 
     random = np.random.default_rng(agreement.seed)
     labelled = counts.sum(axis=(1, 2))

@@ -228,7 +228,7 @@ def test_consensus_of_two_judges(server):
         chain = JudgeChain(
             [make_judge(model, seed, name="one"), make_judge(model, seed + 100, name="two")],
             strategy="consensus",
-            timeout=30.0,
+            timeout=HANG,
             stop_early=False,
         )
         return await chain.evaluate(CONTENT, TWO)

@@ -28,7 +28,7 @@ from adjudge.formats.text import flatten, list_names, show
 DEFINITION = "eval.json"
 """The file beside the data in which the eval itself is looked for."""
 
-Found = tuple[int, "Case | UsageError"]
+NumberedCase = tuple[int, "Case | UsageError"]
 
 _RECORDED = ("results", "grades", "passes", "status", "run_id", "eval_id")
 """The members of a row that say how the platform judged: graders are no persons, so it is no label."""
@@ -138,7 +138,9 @@ def _find_rows(document: Any) -> list[Any] | None:
     return None
 
 
-def _read_cases(name: str, field_options: Fields, suite: Graders, label_map: LabelMap, notes: Notes) -> Iterator[Found]:
+def _read_cases(
+    name: str, field_options: Fields, suite: Graders, label_map: LabelMap, notes: Notes
+) -> Iterator[NumberedCase]:
     """Yield the case of each item behind its number, or what is wrong with it."""
     first: str | None = None
     for number, row in enumerate(_list_rows(name), 1):

@@ -119,7 +119,7 @@ _SHEETS = frozenset((".xlsx", ".xls"))
 
 Test = Mapping[str, Any]
 
-Found = Iterator[Test | UsageError]
+ReadTests = Iterator[Test | UsageError]
 
 
 def read_document(path: Path) -> Any:
@@ -140,7 +140,7 @@ def read_document(path: Path) -> Any:
         raise UsageError(f"{path} cannot be read: {error}") from None
 
 
-def list_tests(path: Path, document: Any) -> Found:
+def list_tests(path: Path, document: Any) -> ReadTests:
     """Yield the tests of a file; ``document`` is its content when it is YAML or JSON, else ``None``.
 
     Raises ``UsageError``.
@@ -156,7 +156,7 @@ def list_tests(path: Path, document: Any) -> Found:
         raise UsageError(f"{path} has no 'tests'; name a configuration of promptfoo, or a file of its tests or results")
 
 
-def _list_configured(files: Files, path: Path, document: Mapping[str, Any]) -> Found:
+def _list_configured(files: Files, path: Path, document: Mapping[str, Any]) -> ReadTests:
     """Yield the tests and the scenarios' tests of a configuration, each with the defaults filled in.
 
     Raises ``UsageError``.
@@ -179,7 +179,7 @@ def _list_configured(files: Files, path: Path, document: Mapping[str, Any]) -> F
             yield error or merge_default(base, _merge_test(setting, test))
 
 
-def _list_settings(files: Files, scenario: Test, document: Any) -> Found:
+def _list_settings(files: Files, scenario: Test, document: Any) -> ReadTests:
     """Yield the settings of a scenario: one or several, written out or in a file."""
     config = scenario["config"]
     settings = files.read_one(config) if isinstance(config, str) else config
@@ -230,7 +230,7 @@ class Files:
         self._kept: dict[tuple[Path, str], Any] = {}
         self._bytes_left = LARGEST_JSON
 
-    def list_tests(self, tests: Any, document: Any) -> Found:
+    def list_tests(self, tests: Any, document: Any) -> ReadTests:
         """Yield the tests that ``tests`` holds: one or several, written out or in files."""
         for test in tests if isinstance(tests, list) else [] if tests is None else [tests]:
             path = test.get("path") if isinstance(test, dict) and "vars" not in test else None
@@ -255,7 +255,7 @@ class Files:
                     raise UsageError(f"a scenario must be a mapping with a list 'config', got {show(scenario)}")
                 yield scenario
 
-    def read_address(self, address: str) -> Found:
+    def read_address(self, address: str) -> ReadTests:
         """Yield the tests in the files that an address names. Raises ``UsageError``."""
         if _is_code(address) or "://" in address.removeprefix("file://"):
             raise UsageError(f"the tests {show(address)} are made by code or elsewhere; export them to a file first")
@@ -309,7 +309,7 @@ class Files:
             self._kept[key] = content
         return self._kept[key]
 
-    def read_tests(self, path: Path) -> Found:
+    def read_tests(self, path: Path) -> ReadTests:
         """Yield the tests of a file, and an error for each row that is none."""
         form, gz = find_format(str(path), None)
         if form in {"yaml", "json"}:

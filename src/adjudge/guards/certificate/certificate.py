@@ -129,8 +129,6 @@ class CertifiedLabels:
             "since",
             "until",
         ),
-        # A certificate of an earlier version has none, and is read only in the bytes that it was written in.
-        omitted=("plan_digest",),
     )
 
     digest: str
@@ -149,6 +147,8 @@ class CertifiedLabels:
     """All cases, a recorded draw, or drawn at random as the person who certified says."""
     plan: str | None
     """The id of the plan; ``None`` without one."""
+    plan_digest: str | None
+    """SHA-256 of the file of the plan; ``None`` without one."""
     looks: LimitLooks
     """The looks that the limits of the shares hold for."""
     because: str
@@ -159,8 +159,6 @@ class CertifiedLabels:
     """The time of the first label; ``None`` where a label has no time."""
     until: datetime | None
     """The time of the last label; ``None`` as for ``since``."""
-    plan_digest: str | None = None
-    """SHA-256 of the file of the plan; ``None`` without one, and in a certificate of an earlier version."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return this value as plain data."""

@@ -279,7 +279,7 @@ class ReplyCache:
     def drop_subjects(self, subjects: Collection[str], *, dry_run: bool = False) -> tuple[int, int]:
         """Drop the replies about contents with these digests; return how many, and how many do not say what about.
 
-        Replies that earlier versions kept do not say it.
+        Replies to calls that no judge made do not say it.
 
         Args:
             subjects: The digests of the contents.
