@@ -8,6 +8,7 @@ from typing import Any
 
 from adjudge import AdjudgeError
 from kit import house
+from kit.command_lines import find_group
 from kit.public import PACKAGES, exported
 
 SECTIONS = ("Get started", "How-to", "Reference", "Concepts", "Project")
@@ -25,6 +26,14 @@ def read_nav() -> dict[str, list[str]]:
 
     nav = tomllib.loads((house.ROOT / "zensical.toml").read_text("utf-8"))["project"]["nav"]
     return {name: flatten(pages) for item in nav for name, pages in item.items() if isinstance(pages, list)}
+
+
+def list_command_paths(command: Any, *names: str) -> set[str]:
+    """The names of a command and of all below it; a group has names of its own."""
+    inner = {name: command.get_command(None, name) for name in command.list_commands(None)}
+    paths = {" ".join((*names, name)) for name in inner}
+    groups = [list_command_paths(each, *names, name) for name, each in inner.items() if hasattr(each, "list_commands")]
+    return paths.union(*groups)
 
 
 def read_title(page: str) -> str:
@@ -95,6 +104,14 @@ def test_every_form_of_file_is_described():
     page = (house.ROOT / "docs" / "files.md").read_text("utf-8")
 
     assert set(schema.findall(page)) == set(schema.findall(source))
+
+
+def test_every_command_has_its_help_on_the_page():
+    """docs/cli.md shows the help of each command that ``adjudge --help`` lists, and of each command below those."""
+    reference = (house.ROOT / "docs" / "cli.md").read_text("utf-8")
+    shown = {name.strip() for name in re.findall(r"<!-- help: ([a-z -]*) -->", reference)}
+
+    assert list_command_paths(find_group()) == shown - {""}
 
 
 def test_every_json_document_is_listed():

@@ -65,7 +65,7 @@ def forget_all(
     config: option.ConfigFile = None,
     as_json: option.AsJson = False,
 ) -> int:
-    """Delete everything that is kept about one content, or about whom metadata name: no text of it is left.
+    """Delete the texts that are kept about one content, or about whom metadata name, and list what is left for you.
 
     $ adjudge forget --metadata customer=C-20931 --dry-run
 

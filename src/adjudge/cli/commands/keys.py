@@ -116,7 +116,7 @@ def rotate(
 
 
 def revoke(prefix: _Prefix, config: option.ConfigFile = None, ledger: Place = None) -> int:
-    """Revoke a key, for all servers at once. PREFIX is the 12 characters after adj_.
+    """Revoke a key, on all servers within a second. PREFIX is the 12 characters after adj_.
 
     $ adjudge keys revoke 54343b4accb3
     """
