@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from adjudge import Approvals, Budget, Decision, Gate, Judge, Ledger, UsageError
+from adjudge import Approvals, Budget, Decision, Gate, Judge, JudgeChain, Ledger, UsageError
 from adjudge.guards import Audit, Monitor, Webhook, read_monitor, reset_monitor, verify_webhook
 from adjudge.judges import with_layers
 from kit.audited import EVERY, Reporting, answer, label, make_gate, start_answering, use
+from kit.certificates import Reported
 from kit.gates import GOOD
 from kit.judges import complaint, names
 from kit.ledgers import STORES, find, open_store, verify
@@ -182,6 +183,24 @@ def test_what_nobody_answers_in_time_is_counted_and_not_taken_for_good(file: str
     assert names(closed.explain(), "6 of 12 audits", "not answered")
 
 
+def test_another_model_does_not_hide_that_nobody_answers(file: str):
+    """Else a server reports another name once, and people who look away raise nothing until 50 audits are answered."""
+    judge = Reporting("m-1")
+    audit = Audit(share=1.0, approvers=("ana",), expires_in=3_600)
+
+    async def work(gate: Gate, approvals: Approvals) -> Monitor:
+        for model in ("m-1", "m-2", *["m-1"] * 10):
+            judge.model = model
+            await gate.check("The content.")
+        return await gate.read_monitor()
+
+    earlier = {"clock": lambda: datetime.now(UTC) - timedelta(hours=2)}
+    monitor = use(file, work, judge, audit=audit, approvals=earlier)
+
+    assert (monitor.verdict, monitor.model_changed, monitor.unanswered) == ("unanswered", True, 12)
+    assert names(monitor.explain(), "12 of 12 audits", "not answered")
+
+
 @pytest.mark.full
 def test_an_alarm_is_raised_and_stays_until_people_begin_anew(url: str):
     """The callback is told once; a reset is recorded with who and why."""
@@ -320,6 +339,69 @@ def test_a_server_that_names_another_model_each_time_floods_nobody(file: str):
 
     assert len(monitor.models) == 20
     assert len(find(file, kind="model.changed")) == 20
+
+
+def test_models_beyond_the_most_are_not_recorded_where_calls_at_the_same_time_recorded_some(file: str):
+    """Each of those calls saw that there was room; a chain that reports several names finds none."""
+    seats = [Judge(Reported(f"new-{seat}", seat)) for seat in ("one", "two", "three", "four")]
+
+    async def work(gate: Gate, approvals: Approvals) -> None:
+        for number in range(22):
+            payload = {"schema": "adjudge/model-changed/1", "gate": "answers", "model": f"m-{number}", "result": "r"}
+            await approvals.ledger.append(payload, kind="model.changed")
+        assert await gate.check("a good text")
+
+    use(file, work, JudgeChain(seats, strategy="consensus"))
+
+    assert len(find(file, kind="model.changed")) == 22
+
+
+def test_a_gate_with_too_many_models_is_not_quiet_until_people_begin_anew(file: str):
+    """Names beyond the most are not recorded, so a new model behind one of them would be noticed by nobody."""
+    judge = Reporting()
+
+    async def work(gate: Gate, approvals: Approvals) -> list[Monitor]:
+        for number in range(20):
+            judge.model = f"m-{number}"
+            await gate.check("bad content")  # not let through, so nobody is asked about it
+        judge.model = "m-19"
+        await label(gate, approvals, [True] * 50)
+        judge.model = "one more"
+        await gate.check("The content.")
+        full = await gate.read_monitor()
+        await reset_monitor(approvals.ledger, "answers", by="ana", reason="the provider was asked")
+        return [full, await gate.read_monitor()]
+
+    full, reset = use(file, work, judge)
+
+    assert (full.verdict, full.labels, full.labels_needed, full.draws_at_once) == ("model changed", 50, 0, 0)
+    assert names(full.explain(), "reported 20 models", "would not be noticed")
+    assert names(full.advice, "adjudge monitor answers --reset")
+    assert reset.verdict == "too few labels"
+
+
+def test_no_more_than_fifty_audits_of_new_models_wait_for_an_answer(file: str):
+    """A server that reports a new name after each 50 calls floods nobody; the rest is drawn once people answer."""
+    judge = Reporting("m-0")
+
+    async def check(gate: Gate, calls: int) -> tuple[int, int]:
+        for _ in range(calls):
+            await gate.check("The content.")
+        monitor = await gate.read_monitor()
+        return monitor.audits, monitor.open
+
+    async def work(gate: Gate, approvals: Approvals) -> list[tuple[int, int]]:
+        counts = [await check(gate, 1)]
+        judge.model = "m-1"
+        counts.append(await check(gate, 52))
+        judge.model = "m-2"
+        counts.append(await check(gate, 5))
+        await answer(approvals, [True] * 4)
+        return [*counts, await check(gate, 5)]
+
+    counts = use(file, work, judge, audit=Audit(share=1e-9, approvers=("ana",)))
+
+    assert counts == [(0, 0), (50, 50), (50, 50), (54, 50)]
 
 
 def test_what_could_not_be_put_to_people_counts_as_not_answered(file: str):

@@ -490,6 +490,31 @@ def test_audits_that_nobody_answers_make_a_result_stale(url: str, tmp_path: Path
     assert names(after.detail, "12 of 12 audits", "were not answered")
 
 
+def test_a_model_that_is_named_once_does_not_hide_that_nobody_answers(tmp_path: Path):
+    """A provider reports another name in one reply, and the certified one again: the result is stale all the same."""
+    model = Reported()
+    late = timedelta()
+
+    async def work(certified: Certified) -> list[Decision]:
+        nonlocal late
+        decisions = [await certified.gate.check("a good text")]
+        model.reports = "words-2027"
+        decisions.append(await certified.gate.check("a good text"))
+        model.reports = "words-2026"
+        decisions += [await certified.gate.check("a good text") for _ in range(12)]
+        late = timedelta(days=8)
+        await certified.approvals.close_due()
+        return [*decisions, await certified.gate.check("a good text")]
+
+    first, odd, *before, after = use_certified(
+        tmp_path, work, judge=Judge(model), approvals_options={"clock": lambda: datetime.now(UTC) + late}
+    )
+
+    assert (first.allowed, odd.pending, all(decision.allowed for decision in before)) == (True, True, True)
+    assert (after.pending, after.result is not None and after.result.qualification) == (True, "stale")
+    assert names(after.detail, "12 of 12 audits", "were not answered")
+
+
 @pytest.mark.parametrize(("share", "rare"), [(0.0009, True), (0.001, False)])
 def test_an_audit_too_rare_to_show_anything_is_said_when_the_gate_is_made(
     share: float, rare: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -153,7 +153,9 @@ class Auditor:
         """Record the models that were not seen before, and return the state after that."""
         monitor = await self.read()
         models = dict.fromkeys(flatten(model, LONGEST_MODEL) for model in _list_models(result))
-        new = [model for model in models if model not in monitor.models][: MOST_MODELS - len(monitor.models)]
+        # Calls at the same time may have recorded more than the most; without max(), a negative end lets more through.
+        room = max(0, MOST_MODELS - len(monitor.models))
+        new = [model for model in models if model not in monitor.models][:room]
         for model in new:
             payload = {"schema": "adjudge/model-changed/1", "gate": self._gate, "model": model, "result": result.id}
             await self._approvals.ledger.append(payload, kind=MODEL_CHANGED, subject=result.subject or "")

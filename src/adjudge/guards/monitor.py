@@ -40,21 +40,26 @@ from adjudge.trust.e_process import ShareTest
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-MonitorVerdict = Literal["quiet", "too few labels", "unanswered", "model changed", "alarm"]
+MonitorVerdict = Literal["quiet", "too few labels", "model changed", "unanswered", "alarm"]
 """From the best to the worst:
 
 * ``quiet``: the labels do not show that the promise is broken.
 * ``too few labels``: they do not, and fewer than 50 audits were answered, so that they could hardly show it.
-* ``unanswered``: they do not, and would if those that nobody answered were bad.
-* ``model changed``: a model answered that had not before, and fewer than 50 audits of what came since were answered.
+* ``model changed``: a model answered that had not before, and fewer than 50 audits of what came since were answered; or
+  20 models answered, so that another one would not be noticed.
+* ``unanswered``: the labels do not show it, and would if those that nobody answered were bad.
 * ``alarm``: the labels show, or showed, that the promise is broken. It stays until people begin anew.
 """
 
 RELABEL = 50
-"""Labels that a judge needs before anything is said about it: at first, and when its model changes."""
+"""Labels that a judge needs before anything is said about it: at first, and when its model changes.
+
+It is also the most audits that wait for an answer and were not drawn at random."""
 
 MOST_MODELS = 20
-"""Models that are noticed, since people last began anew: a server could report another name with each reply."""
+"""Models that are noticed, since people last began anew: a server could report another name with each reply.
+
+With so many, the verdict is ``model changed`` or a worse one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +92,9 @@ class Monitor:
     models: tuple[str, ...] = ()
     """The models that the judge's replies reported, in the order in which they were first seen."""
     model_changed: bool = False
-    """True while too few audits are answered since the last of them was first seen, if it was not the only one."""
+    """True while too few audits are answered since the last of them was first seen, if it was not the only one.
+
+    With so many models that another one would not be noticed, it is true until people begin anew."""
     labels_needed: int = 0
     """Further answers until there are enough; 0 where there are."""
     planted: int = 0
@@ -97,7 +104,7 @@ class Monitor:
     planted_found: int = 0
     """Of those that were answered, how many people would have stopped."""
     draws_at_once: int = 0
-    """Audits that are still drawn of each call, and not at random, because the model changed."""
+    """Audits that are still drawn of each call, and not at random, because the model changed; 0 while 50 wait."""
     since: int = 0
     """The entry of the ledger with which people began anew; 0 where they have not."""
     seq: int = 0
@@ -116,6 +123,10 @@ class Monitor:
         """Audits that people can still answer."""
         return self.audits - self.labels - self.unanswered
 
+    @property
+    def _has_too_many_models(self) -> bool:
+        return len(self.models) >= MOST_MODELS
+
     def explain(self) -> str:
         """Say in one sentence what the labels show."""
         name = f"gate {show(self.gate)}"
@@ -126,8 +137,12 @@ class Monitor:
         if self.verdict == "alarm":
             return f"alarm: {name} lets through more than it promises: {answers}, and {promise}"
         if self.verdict == "model changed":
-            model = show(self.models[-1])
-            return f"the model of {name} changed to {model}, and nobody knows yet how good it is: {answers}"
+            if self._has_too_many_models:
+                change = f"{name} reported {len(self.models):,} models, and another one would not be noticed"
+            else:
+                model = show(self.models[-1])
+                change = f"the model of {name} changed to {model}, and nobody knows yet how good it is"
+            return f"{change}: {answers}"
         if self.verdict == "unanswered":
             missing = f"{self.unanswered:,} of {self.audits:,} audits of {name} were not answered"
             return f"{missing}: were those bad, the promise would be broken ({answers}, and {promise})"
@@ -139,13 +154,13 @@ class Monitor:
     def advice(self) -> str:
         """Say in one sentence what to do now; empty where nothing is to be done."""
         open_now = f"{self.open:,} {'audit is' if self.open == 1 else 'audits are'} open"
+        reset = f"`adjudge monitor {shlex.quote(self.gate)} --reset REASON`"
         if self.verdict == "alarm":
-            return (
-                "let people decide what this gate lets through until its judge is measured again; then "
-                f"`adjudge monitor {shlex.quote(self.gate)} --reset REASON`"
-            )
+            return f"let people decide what this gate lets through until its judge is measured again; then {reset}"
         if self.verdict == "unanswered":
             return f"answer the audits in time; {open_now}"
+        if self.verdict == "model changed" and self._has_too_many_models:
+            return f"find out why it reports so many models; then {reset}"
         if self.verdict in ("model changed", "too few labels"):
             return f"label {self.labels_needed:,} more of what it lets through; {open_now}"
         return ""
@@ -180,6 +195,8 @@ class _Drawn:
     expires_at: datetime
     change: int
     """The number of changes of the model before it was drawn."""
+    at_once: bool = False
+    """True for one of those that every call draws, because the model changed."""
 
 
 @dataclass(slots=True)
@@ -258,8 +275,9 @@ class _Progress:
         expires_at = read_zoned_time(payload.get("expires_at"))
         if terms is None or not isinstance(ident, str) or expires_at is None:
             return
+        at_once = self.change > 0 and self.drawn_since < RELABEL
         self._count_drawn(terms)
-        self.waiting[ident] = _Drawn(terms, expires_at, self.change)
+        self.waiting[ident] = _Drawn(terms, expires_at, self.change, at_once)
 
     def _take_drawn(self, payload: Mapping[str, Any]) -> _Drawn | None:
         """Find the audit that was closed; ``None`` for one that was drawn before people began anew."""
@@ -316,7 +334,11 @@ class _Progress:
         """Describe the state at a time: audits whose time is over count as not answered, closed or not."""
         lapsed = [drawn.terms for drawn in self.waiting.values() if drawn.expires_at <= now]
         needed = max(0, RELABEL - self.labels_since)
-        is_changed = self.change > 0 and needed > 0
+        # The auditor records no further name then: without this, the monitor would be quiet about a model that is new.
+        has_too_many = len(self.models) >= MOST_MODELS
+        is_changed = has_too_many or (self.change > 0 and needed > 0)
+        # Those that wait count, too: else a server that reports one name after the other floods who answers audits.
+        waiting = sum(drawn.at_once for drawn in self.waiting.values() if drawn.expires_at > now)
         return Monitor(
             gate=self.gate,
             verdict=self._choose_verdict(lapsed, is_changed=is_changed),
@@ -334,7 +356,7 @@ class _Progress:
             planted=self.planted,
             planted_answered=self.planted_answered,
             planted_found=self.planted_found,
-            draws_at_once=max(0, RELABEL - self.drawn_since) if is_changed else 0,
+            draws_at_once=max(0, RELABEL - max(self.drawn_since, waiting)) if is_changed else 0,
             since=self.since,
             seq=self.seq,
         )
@@ -346,13 +368,14 @@ class _Progress:
         """
         if self.alarm_seq is not None:
             return "alarm"
-        if is_changed:
-            return "model changed"
         worst = dict(self.worst)
         for terms in lapsed:
             worst[terms] = worst[terms].add(is_bad=True)
         if any(test.is_broken(terms.confidence) for terms, test in worst.items()):
             return "unanswered"
+        # After "unanswered", or a server hides that nobody answers: it has only to report another name once.
+        if is_changed:
+            return "model changed"
         return "too few labels" if self.labels_since < RELABEL else "quiet"
 
 

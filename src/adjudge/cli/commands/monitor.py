@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _COLOURS: dict[MonitorVerdict, str] = {
     "quiet": "green",
     "too few labels": "yellow",
-    "unanswered": "yellow",
     "model changed": "yellow",
+    "unanswered": "yellow",
     "alarm": "red",
 }
 

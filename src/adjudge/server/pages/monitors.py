@@ -20,8 +20,8 @@ router = APIRouter()
 STATES = {
     "quiet": "passed",
     "too few labels": "open",
-    "unanswered": "warning",
     "model changed": "warning",
+    "unanswered": "warning",
     "alarm": "failed",
 }
 """The look of each verdict of a monitor."""
