@@ -158,7 +158,7 @@ class Monitor:
         if self.verdict == "alarm":
             return f"let people decide what this gate lets through until its judge is measured again; then {reset}"
         if self.verdict == "unanswered":
-            return f"answer the audits in time; {open_now}"
+            return f"see that audits are answered in time ({open_now}); then {reset}"
         if self.verdict == "model changed" and self._has_too_many_models:
             return f"find out why it reports so many models; then {reset}"
         if self.verdict in ("model changed", "too few labels"):
