@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sqlite3
 from contextlib import closing
 from hashlib import sha256
@@ -301,6 +302,33 @@ def test_what_cannot_be_reached_is_said(kept: Kept):
     assert "saved.html" in words["saved reports"]
     assert {"model providers", "exports, saved reports", "backups"} <= words.keys()
     assert (kept.folder / "monday" / "saved.html").is_file()
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "too large"])
+def test_data_that_a_manifest_names_are_read_from_a_regular_file_alone(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch, kind: str
+):
+    """A manifest may be a stranger's, and name what never ends, or by a link what is called otherwise."""
+    path = kept.folder / "other.jsonl"
+    if kind == "link":
+        path.symlink_to(kept.folder / "data.jsonl")
+    elif kind == "pipe":
+        if not hasattr(os, "mkfifo"):
+            pytest.skip("only POSIX has pipes with a name")
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        monkeypatch.setattr("adjudge.erasure.files.LARGEST", 1_000)
+        path.write_text((kept.folder / "data.jsonl").read_text() + " " * 1_000)
+    file = kept.folder / "monday" / "run.json"
+    manifest = json.loads(file.read_text())
+    file.write_text(json.dumps(manifest | {"dataset": manifest["dataset"] | {"path": str(path)}}))
+    report = forget_in(Places(runs=(kept.folder / "monday",)), metadata="customer=C-1")
+
+    assert [each.where for each in report.look if "not looked through" in each.what] == [str(path)]
+    assert not [each for each in report.out_of_reach if each.place == "other.jsonl"]
+    assert count(report)["runs"] == 2
 
 
 # ---------------------------------------------------------------- the record

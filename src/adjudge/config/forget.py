@@ -17,7 +17,7 @@ def list_configured(config: Config) -> Mapping[str, tuple[Path, ...]]:
     A path of ``[forget]`` is seen from the file's folder, and may have ``*`` in its last part.
     """
     return {
-        name: tuple(dict.fromkeys(path for path in _find_files(config, paths) if path.exists()))
+        name: tuple(dict.fromkeys(path for path in _find_named(config, paths) if path.exists()))
         for name, paths in _list_paths(config).items()
     }
 
@@ -29,8 +29,13 @@ def list_absent(config: Config) -> tuple[Path, ...]:
     """
     served = [config.resolve_path(path) for path in _list_served(config)]
     paths = _list_paths(config)
-    named = [path for name in ("runs", "recordings", "labels") for path in _find_files(config, paths[name])]
+    named = [path for name in ("runs", "recordings", "labels") for path in _find_named(config, paths[name])]
     return tuple(dict.fromkeys(path for path in named if not path.exists() and path not in served))
+
+
+def list_links(config: Config) -> tuple[Path, ...]:
+    """List the links that a ``*`` of the configuration finds, which ``list_configured`` leaves out."""
+    return tuple(dict.fromkeys(path for paths in _list_paths(config).values() for path in _find_links(config, paths)))
 
 
 def _list_paths(config: Config) -> Mapping[str, list[str]]:
@@ -54,11 +59,26 @@ def _list_models(config: Config) -> Iterator[str]:
     yield from (table["judge"] for table in deciding if isinstance(table.get("judge"), str))
 
 
-def _find_files(config: Config, paths: Iterable[str]) -> Iterator[Path]:
-    """Find the files that paths of the configuration name, of which the last part may have a ``*``."""
+def _find_named(config: Config, paths: Iterable[str]) -> Iterator[Path]:
+    """Find the files that paths of the configuration name, of which the last part may have a ``*``.
+
+    A link is found where it is written out, and not by a ``*``: whoever can write in that folder could have any file
+    of the machine changed by a link to it.
+    """
+    for path, starred in _find_files(config, paths):
+        if not (starred and path.is_symlink()):
+            yield path
+
+
+def _find_links(config: Config, paths: Iterable[str]) -> Iterator[Path]:
+    return (path for path, starred in _find_files(config, paths) if starred and path.is_symlink())
+
+
+def _find_files(config: Config, paths: Iterable[str]) -> Iterator[tuple[Path, bool]]:
+    """Find the files that paths name, each with whether a ``*`` found it."""
     for text in paths:
         path = config.resolve_path(text)
         if "*" in path.name:
-            yield from sorted(path.parent.glob(path.name))
+            yield from ((found, True) for found in sorted(path.parent.glob(path.name)))
         else:
-            yield path
+            yield path, False

@@ -6,6 +6,7 @@ Which contents are meant is decided in ``choice.py`` (``Choice``), and in which 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -24,16 +25,18 @@ from adjudge.dataset.label_file import CASE_COLUMNS
 from adjudge.erasure.choice import Choice
 from adjudge.erasure.report import Findings, NamedText, OutOfReach
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.formats.files import open_regular
+from adjudge.formats.files import open_regular, open_unfollowed
 from adjudge.labels.source import STORE_FILE
 from adjudge.labels.store import LabelStore
 from adjudge.models.replies.cache_file import ReplyCache
 from adjudge.models.replies.key import make_case_prefix
 from adjudge.models.replies.recording import LARGEST, read_lines
 from adjudge.models.replies.row import RECORDING
+from adjudge.runs.batch.store import FILE as BATCHES_FILE
 from adjudge.runs.batch.store import BatchStore
-from adjudge.runs.folder import MANIFEST_FILE, RunLock, read_manifest
+from adjudge.runs.folder import LOCK_FILE, MANIFEST_FILE, RunLock, read_manifest
 from adjudge.runs.item import erase_case, find_erased
+from adjudge.runs.store import FILE as RESULTS_FILE
 from adjudge.runs.store import RunStore
 
 _SQLITE = b"SQLite format 3\x00"
@@ -307,7 +310,11 @@ class RunCases:
 
 
 def find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases:
-    """Find the cases of a run that are about the choice, and note in ``findings`` what else names it."""
+    """Find the cases of a run that are about the choice, and note in ``findings`` what else names it.
+
+    Raises ``UsageError`` for a folder that cannot be read as a run, or in which a file is a link.
+    """
+    _check_own_files(folder)
     manifest = read_manifest(folder)
     store = RunStore(folder).open()
     try:
@@ -337,6 +344,14 @@ def find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases:
     return RunCases(
         folder=folder, ident=ident, cases=cases, erased=erased, data=data if isinstance(data, str) else None
     )
+
+
+def _check_own_files(folder: Path) -> None:
+    # The files are rewritten: by a link, whoever made the folder would have files elsewhere changed.
+    names = (MANIFEST_FILE, RESULTS_FILE, BATCHES_FILE, STORE_FILE, LOCK_FILE)
+    linked = [name for name in names if (folder / name).is_symlink()]
+    if linked:
+        raise UsageError(f"{folder / linked[0]} is a link, which is not followed; put the file itself there")
 
 
 def _divide_cases(store: RunStore, choice: Choice, findings: Findings) -> tuple[dict[int, str], dict[str, bool]]:
@@ -449,25 +464,57 @@ def _is_named_in(path: Path, choice: Choice) -> bool:
 
 @dataclass(slots=True)
 class DataFiles:
-    """The data sets that runs were made of: adjudge never changes them, and says which rows are about the choice."""
+    """The data sets that runs were made of: adjudge never changes them, and says which rows are about the choice.
+
+    A manifest may be a stranger's and name any file of the machine. So a file is read only if it is called ``.jsonl``
+    itself, by no link, and no more of it is told than the numbers of its rows.
+    """
 
     choice: Choice
     seen: set[Path] = field(default_factory=set)
 
     def note_rows(self, run: RunCases, findings: Findings) -> None:
-        """Note which rows of the file that a run names are about the choice, if it is there and has lines."""
+        """Note which rows of the file that a run names are about the choice, if it is there and has lines.
+
+        A file that is not read is noted for a person to look at.
+        """
         path = None if run.data is None else Path(run.data)
-        if path is None or path in self.seen or path.suffix != ".jsonl" or not path.is_file():
+        if path is None or path in self.seen or path.suffix != ".jsonl" or not os.path.lexists(path):
             return
         self.seen.add(path)
-        numbers = list(self._list_rows(path))
+        try:
+            numbers = list(self._list_rows(path))
+        except (OSError, ValueError, RecursionError) as error:
+            why = (isinstance(error, OSError) and error.strerror) or "it cannot be read"
+            what = f"data of {run.folder}, not looked through: {why}"
+            findings.for_a_person.append(NamedText(place="data sets", where=str(path), what=what))
+            return
         if numbers:
             findings.out_of_reach.append(OutOfReach(place=path.name, what=_list_numbers(numbers, "row")))
 
     def _list_rows(self, path: Path) -> Iterator[int]:
-        """List the numbers of the rows that are about the choice or name it."""
-        with suppress(UsageError):
-            for number, line in read_lines(path):
-                row = _read_object(line)
-                if _is_case(row, self.choice) or self.choice.find_name(row) is not None:
-                    yield number
+        """List the numbers of the rows that are about the choice or name it; raises ``OSError`` for no such file."""
+        for number, line in enumerate(_read_data(path), 1):
+            row = _read_object(line)
+            if _is_case(row, self.choice) or self.choice.find_name(row) is not None:
+                yield number
+
+
+def _read_data(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a regular file of at most 500 MB; raises ``OSError`` for anything else.
+
+    A pipe would be waited for and a device may never end, so what the path names is looked at before it is opened.
+    """
+    _check_data(path.lstat())
+    with open_unfollowed(path) as file:
+        _check_data(os.fstat(file.fileno()))  # again: something else may have come in its place
+        yield from file.read(LARGEST).splitlines()
+
+
+def _check_data(status: os.stat_result) -> None:
+    if stat.S_ISLNK(status.st_mode):
+        raise OSError(errno.ELOOP, "it is a link")
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    if status.st_size > LARGEST:
+        raise OSError(errno.EFBIG, f"it is larger than {LARGEST // 10**6} MB")

@@ -44,8 +44,8 @@ from adjudge.erasure.ledger import (
     note_chosen,
     read_key,
 )
-from adjudge.erasure.report import Findings, ForgetReport, OutOfReach
-from adjudge.errors import UsageError
+from adjudge.erasure.report import Findings, ForgetReport, NamedText, OutOfReach
+from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import show
 from adjudge.guards.approval.listed import verify_listed
 from adjudge.ledger.columns import make_column_tables
@@ -73,6 +73,8 @@ class Places:
     """Hosts to which notifications are sent."""
     absent: tuple[Path, ...] = ()
     """Places that a configuration names and that are not there."""
+    links: tuple[Path, ...] = ()
+    """Links among the files of a folder that is looked through. They are not followed, and listed for a person."""
 
 
 Hide = Callable[[str], str | None]
@@ -94,6 +96,7 @@ async def forget(order: Order, places: Places, *, dry_run: bool = False) -> Forg
         await _find_in_ledger(ledger, order.choice, findings, places.answers)
     hide = await _make_hide(ledger, order.choice, dry_run=dry_run)
     await asyncio.to_thread(_forget_in_files, order.choice, places, findings, hide, dry_run=dry_run)
+    _list_links(places, findings)
     seq = None if ledger is None else await _forget_in_ledger(ledger, order, places, findings, dry_run=dry_run)
     verification = None if ledger is None else await _finish(ledger, findings, places, dry_run=dry_run)
     _list_out_of_reach(places, findings)
@@ -196,7 +199,7 @@ def _forget_in_files(choice: Choice, places: Places, findings: Findings, hide: H
 
     All runs and stores of labels are searched before anything is deleted, because what they hold adds to ``findings``.
     """
-    runs = [find_in_run(folder, choice, findings) for folder in places.runs]
+    runs = [run for folder in places.runs if (run := _find_in_run(folder, choice, findings)) is not None]
     stores = [path for path in places.labels if is_store(path)]
     for path in stores:
         note_label_contents(path, choice, findings)
@@ -213,6 +216,29 @@ def _forget_in_files(choice: Choice, places: Places, findings: Findings, hide: H
     _forget_in_runs(runs, choice, findings, hide, dry_run=dry_run)
 
 
+def _find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases | None:
+    """Find what is about the choice in a run; one that cannot be read is noted as unfinished."""
+    try:
+        return find_in_run(folder, choice, findings)
+    except _FAULTS as error:
+        findings.unfinished.append(_explain_fault(folder, error))
+        return None
+
+
+_FAULTS = (AdjudgeError, OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""The errors of a run that is locked, damaged or made up: what it holds may be JSON of any shape.
+
+Let through, one such folder among the runs would keep everything else, the ledger too, from being forgotten.
+"""
+
+
+def _explain_fault(folder: Path, error: Exception) -> str:
+    if isinstance(error, AdjudgeError):
+        return str(error)
+    why = error.strerror if isinstance(error, OSError) else type(error).__name__
+    return f"the run {folder} cannot be looked through: {why}"
+
+
 def _forget_in_runs(
     runs: Collection[RunCases], choice: Choice, findings: Findings, hide: Hide, *, dry_run: bool
 ) -> None:
@@ -222,9 +248,9 @@ def _forget_in_runs(
         data.note_rows(run, findings)
         try:
             forget_in_run(run, choice, findings, hide=hide, dry_run=dry_run)
-        except UsageError as error:
-            # Somebody writes to it now; the others are done all the same.
-            findings.unfinished.append(str(error))
+        except _FAULTS as error:
+            # Somebody writes to it now, or nobody may; the others are done all the same.
+            findings.unfinished.append(_explain_fault(run.folder, error))
 
 
 async def _finish(ledger: Ledger, findings: Findings, places: Places, *, dry_run: bool) -> Verification:
@@ -235,6 +261,24 @@ async def _finish(ledger: Ledger, findings: Findings, places: Places, *, dry_run
         if problem:
             findings.unfinished.append(f"the database was not cleared: {problem}")
     return await verify_listed(ledger, await ledger.verify())
+
+
+def _list_links(places: Places, findings: Findings) -> None:
+    """List the links that were not followed, but for those to a place that was looked through anyway."""
+    looked_through = {path.resolve() for path in (*places.caches, *places.recordings, *places.labels, *places.runs)}
+    what = "a link, which is not followed; if you keep what it leads to, name that itself"
+    findings.for_a_person += [
+        NamedText(place="links", where=str(path), what=what)
+        for path in dict.fromkeys(places.links)
+        if _read_link(path) not in looked_through
+    ]
+
+
+def _read_link(path: Path) -> Path | None:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # a link to itself; RuntimeError before Python 3.13
+        return None
 
 
 def _list_out_of_reach(places: Places, findings: Findings) -> None:

@@ -49,7 +49,7 @@ class ForgetReport:
     """The texts that a person has to look at."""
     out_of_reach: tuple[OutOfReach, ...]
     unfinished: tuple[str, ...] = ()
-    """The deletions that could not be done now; the same command again does it."""
+    """The deletions that could not be done now, each with the reason; once that is gone, the same command does them."""
     seq: int | None = None
     """The ledger's entry that sums it up; ``None`` where nothing was deleted, or no ledger was named."""
     entries: int | None = None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -162,6 +165,63 @@ def test_a_run_alone_can_forget_without_a_ledger(line: Line):
     assert done.status == 0
     assert done.out.startswith("Deleted, 4 texts\n")
     assert "ledger" not in done.out
+
+
+def test_a_run_that_cannot_be_read_is_left_and_everything_else_is_forgotten(line: Line):
+    """A folder that is damaged, of another program, or made up keeps nothing else; each is said to be left."""
+    for name in ("damaged", "foreign", "empty", "linked", "made_up", "made_up_case"):
+        shutil.copytree("monday", f"runs/{name}")
+    Path("runs/damaged/run.json").write_text("{")
+    Path("runs/foreign/run.json").write_text('{"schema": "other/1"}')
+    Path("runs/empty/results.sqlite").unlink()
+    Path("kept_results.sqlite").write_bytes(Path("monday/results.sqlite").read_bytes())
+    Path("runs/linked/results.sqlite").unlink()
+    Path("runs/linked/results.sqlite").symlink_to(Path("kept_results.sqlite").resolve())
+    _change_results("made_up", "INSERT INTO about VALUES ('erased', 'many')")
+    _change_results("made_up_case", """UPDATE cases SET body = CAST('{"metadata": {"customer": "C-1"}}' AS BLOB)""")
+    before = Path("kept_results.sqlite").read_bytes()
+    done = line(*FORGET, "--reason", "asked", "--run", "runs", "--json")
+
+    assert done.status == 3
+    left = done.document["unfinished"]
+    assert len(left) == 6
+    for name in ("damaged", "foreign", "empty", "linked", "made_up", "made_up_case"):
+        assert any(str(Path("runs") / name) in reason for reason in left), name
+    assert any("is a link, which is not followed" in reason for reason in left)
+    assert Path("kept_results.sqlite").read_bytes() == before
+    assert {each["place"]: each["count"] for each in done.document["deleted"]}["ledger"] == 8
+    shutil.rmtree("runs")
+    again = line(*FORGET, "--reason", "asked")
+    assert (again.status, again.out.splitlines()[0]) == (0, "Nothing is kept about customer=C-1.")
+
+
+def _change_results(run: str, statement: str) -> None:
+    with closing(sqlite3.connect(f"runs/{run}/results.sqlite")) as connection:
+        connection.execute(statement)
+        connection.commit()
+
+
+def test_links_in_a_folder_are_named_and_not_followed(line: Line):
+    """Whoever can write there could have any file changed; what a person names is followed, link or not."""
+    shutil.copytree("monday", "elsewhere/monday")
+    shutil.copy("recorded.jsonl", "elsewhere/r.jsonl")
+    Path("kept").mkdir()
+    Path("kept/run").symlink_to(Path("elsewhere/monday").resolve(), target_is_directory=True)
+    Path("kept/latest").symlink_to(Path("monday").resolve(), target_is_directory=True)
+    Path("kept/r.jsonl").symlink_to(Path("elsewhere/r.jsonl").resolve())
+    Path("kept/gone.jsonl").symlink_to("nowhere.jsonl")
+    configure(CONFIG + 'runs = ["kept"]\nrecordings = ["kept/*.jsonl"]\n')
+    before = {path: path.read_bytes() for path in Path("elsewhere").rglob("*") if path.is_file()}
+    done = line(*FORGET, "--reason", "asked", "--json")
+
+    assert done.status == 0
+    links = [Path(each["where"]).name for each in done.document["look"] if "not followed" in each["what"]]
+    assert sorted(links) == ["gone.jsonl", "r.jsonl", "run"], "latest leads to a run that was looked through"
+    assert {path: path.read_bytes() for path in before} == before
+    named = line(*FORGET, "--reason", "asked", "--recording", "kept/r.jsonl", "--run", "kept/run", "--json").document
+    assert {each["place"] for each in named["deleted"] if each["count"]} == {"recordings", "runs", "labels"}
+    assert Path("kept/r.jsonl").is_symlink()
+    assert SECRET not in Path("elsewhere/r.jsonl").read_text()
 
 
 def test_many_texts_to_look_at_are_cut(line: Line):

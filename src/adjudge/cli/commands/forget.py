@@ -19,7 +19,7 @@ from adjudge.cli.commands.ledger import Key, Place, find_user, name_option, use_
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
 from adjudge.cli.output import print_line, write_json
 from adjudge.config.file import Config, read_config
-from adjudge.config.forget import list_absent, list_configured
+from adjudge.config.forget import list_absent, list_configured, list_links
 from adjudge.config.gates import list_webhook_hosts
 from adjudge.config.ledger import open_ledger
 from adjudge.erasure.choice import Choice, read_choice
@@ -103,12 +103,14 @@ async def _forget(
     """
     configured = list_configured(config)
     folders = _unite(named.runs, configured["runs"])
+    found = [_list_runs(folder) for folder in folders]
     places = replace(
         named,
         caches=_unite(named.caches, configured["caches"]),
         recordings=_unite(named.recordings, configured["recordings"]),
         labels=_unite(named.labels, configured["labels"]),
-        runs=tuple(run for folder in folders for run in _list_runs(folder)),
+        runs=tuple(run for runs, _ in found for run in runs),
+        links=(*list_links(config), *(link for _, links in found for link in links)),
         webhooks=tuple(list_webhook_hosts(config)),
         absent=list_absent(config),
     )
@@ -126,12 +128,22 @@ def _unite(named: Iterable[Path], configured: Iterable[Path]) -> tuple[Path, ...
     return tuple({path.resolve(): path for path in (*configured, *named)}.values())
 
 
-def _list_runs(path: Path) -> list[Path]:
-    if (path / MANIFEST_FILE).is_file():
-        return [path]
+def _list_runs(path: Path) -> tuple[list[Path], list[Path]]:
+    """List the runs that a path names, and apart from them the links to runs: one could lead out of the folder."""
+    if _may_be_run(path):
+        return [path], []
     if not path.is_dir():
         raise UsageError(f"there is no run {show(str(path))}; name a folder of `adjudge run`, or one with such folders")
-    return sorted(folder for folder in path.iterdir() if (folder / MANIFEST_FILE).is_file())
+    found = sorted(folder for folder in path.iterdir() if _may_be_run(folder))
+    return [each for each in found if not each.is_symlink()], [each for each in found if each.is_symlink()]
+
+
+def _may_be_run(folder: Path) -> bool:
+    try:
+        return (folder / MANIFEST_FILE).is_file()
+    except PermissionError:
+        # Skipped as no run, it would pass for one with nothing in it; as a run it is listed as not finished.
+        return folder.is_dir()
 
 
 def _check_reason(reason: str | None, *, dry_run: bool) -> str:
