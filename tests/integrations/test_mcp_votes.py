@@ -74,6 +74,23 @@ def test_an_approver_who_signed_in_approves_in_the_form():
     use(work)
 
 
+def test_the_form_says_that_a_call_was_approved_before_and_may_have_run():
+    """The same call again is a new question, about which nobody decides without knowing that."""
+
+    async def work(shop: Shop) -> None:
+        user = User(content=YES)
+        await delete(shop, user)
+        await delete(shop, user)
+        first, second = user.questions
+
+        assert shop.ran == ["delete x", "delete x"]
+        assert "asked about this very call before" not in first
+        assert "People were asked about this very call before: " in second
+        assert "this call was approved before, and may have run" in second
+
+    use(work, match="content")
+
+
 def test_a_client_of_an_older_protocol_is_not_asked_for_a_vote():
     """Its answer comes in a request of its own, and another sign-in than that of the call may have brought it."""
 

@@ -26,6 +26,7 @@ from adjudge.guards.approval.request import LONGEST_REASON
 from adjudge.guards.approval.vote_check import cast_vote
 from adjudge.guards.approval.vote_count import find_refusal
 from adjudge.guards.tool_guard.effects import list_effects
+from adjudge.guards.tool_guard.history import read_before
 from adjudge.hooks import logger
 
 FindPrincipal = Callable[[ServerRequestContext[Any, Any]], str | None]
@@ -139,7 +140,10 @@ def _make_question(approval: Approval) -> VoteQuestion | None:
     judged_with = "".join(f"\n\nIt was judged with this {name}:\n{words}" for name, words in approval.texts.items())
     effects = list_effects(approval.metadata)
     declared = f"\n\nDeclared for this tool: {'; '.join(effects)}." if effects else ""
-    text = f"{approval.message}\n\n{content}{declared}{judged_with}"
+    # Else the person would make a call a second time without knowing that it may have run.
+    before = "; ".join(f"{name} {fate}" for name, fate in read_before(approval).items())
+    asked = f"\n\nPeople were asked about this very call before: {before}." if before else ""
+    text = f"{approval.message}\n\n{content}{declared}{asked}{judged_with}"
     is_plain = clean(text) == text and not any(part.kind for part in split_hidden(text))
     if len(text) > _LONGEST_SHOWN or not is_plain:
         return None

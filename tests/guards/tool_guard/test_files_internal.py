@@ -1,4 +1,4 @@
-"""The files that a call names are found in its folder, and nowhere else."""
+"""The files that a call names are found in its folder, and for a command elsewhere too."""
 
 from __future__ import annotations
 
@@ -111,6 +111,95 @@ def test_what_a_link_leads_to_is_bound_and_read_inside_the_folder_alone(folder: 
     }
 
 
+OUTSIDE = {
+    "absolute": "bash {above}/outside.txt",
+    "above the folder": "bash ../outside.txt",
+    "redirected": "bash<{above}/outside.txt",
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+@pytest.mark.parametrize("argument", ["command", "cmd", "script", "input", "commands", "argv", "shell", "bash"])
+def test_a_file_outside_that_a_command_names_is_bound(folder: Path, name: str, argument: str):
+    """By its full path; else an agent could write it anew between the yes and the call."""
+    outside = folder.parent / "outside.txt"
+    arguments = {argument: OUTSIDE[name].format(above=folder.parent), "path": str(outside)}
+
+    approved = read_named_files(arguments, str(folder))
+    outside.write_text("worse")
+    repeated = read_named_files(arguments, str(folder))
+
+    assert approved == NamedFiles({str(outside): digest("outside")})
+    assert repeated == NamedFiles({str(outside): digest("worse")})
+
+
+def test_what_a_link_of_a_command_leads_to_outside_is_bound(folder: Path):
+    """In the folder or out of it, and if another argument names the link first."""
+    outside, inside, elsewhere = folder.parent / "outside.txt", folder / "in.sh", folder.parent / "link.sh"
+    inside.symlink_to(outside)
+    elsewhere.symlink_to(outside)
+
+    named = read_named_files({"command": f"bash in.sh; bash {elsewhere}", "path": "in.sh"}, str(folder))
+
+    assert named.links == {"in.sh": str(outside), str(elsewhere): str(outside)}
+    assert named.digests == {"in.sh": digest("outside"), str(elsewhere): digest("outside")}
+
+
+@pytest.mark.parametrize("command", ["bash closed/x.sh", "bash ../closed/x.sh", "bash link.sh"])
+def test_a_file_that_this_account_may_not_see_is_said_to_be_left_out(
+    folder: Path, command: str, monkeypatch: pytest.MonkeyPatch
+):
+    """In a folder that is closed to a server's account, say; root sees all, so the system's answer is a double's."""
+    (folder / "link.sh").symlink_to(folder.parent / "closed" / "x.sh")
+    stat = Path.stat
+
+    def refuse(path: Path, **options: Any) -> os.stat_result:
+        if "closed" in path.parts:
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", refuse)
+
+    assert not read_named_files({"command": command}, str(folder)).is_complete
+
+
+def test_a_file_outside_that_is_too_large_is_said_to_be_left_out(folder: Path):
+    """As one in the folder."""
+    with (folder.parent / "large.bin").open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+
+    assert read_named_files({"command": "bash ../large.bin"}, str(folder)) == NamedFiles({}, is_complete=False)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("ls", "ls ..", "npm test", "git status", "python -m pytest", "echo hi > /dev/null", "cat < /dev/stdin"),
+        *("/bin/sh -c true", "/usr/bin/env true", "cat /etc/passwd", "find . -exec true {} +"),
+        *("docker ps --format '{{.Names}}'", 'curl -d \'{"a": 1, "b": 2}\' shop.example', 'git commit -m "don\'t"'),
+        *("grep -C 3 x", "npm run build --color", "env CI=1 npm test"),
+    ],
+)
+def test_a_harmless_command_is_bound_to_nothing_and_said_to_be_complete(folder: Path, command: str):
+    """Files of the system, which only root may change, are none that people have to read about with every call."""
+    assert read_named_files({"command": command}, str(folder)) == NamedFiles({})
+
+
+def test_a_command_in_a_list_may_have_an_apostrophe(folder: Path):
+    """It is one mark of a text, and no quotation."""
+    assert read_named_files({"command": ["git", "commit", "-m", "don't"]}, str(folder)) == NamedFiles({})
+
+
+def test_a_name_that_climbs_from_a_link_is_not_said_to_be_bound(folder: Path):
+    """A shell opens the file beside the link's target, and not the one beside the link."""
+    other = folder.parent / "other" / "sub"
+    other.mkdir(parents=True)
+    (folder / "up").symlink_to(other)
+
+    assert not read_named_files({"command": "python up/../deploy.py"}, str(folder)).is_complete
+    assert read_named_files({"command": "python src/../deploy.py"}, str(folder)).is_complete
+
+
 def test_a_folder_that_is_a_link_is_bound_to_where_it_leads(folder: Path):
     """Else the same call would run elsewhere."""
     link = folder.parent / "link"
@@ -127,6 +216,17 @@ HIDDEN = [
     "python $PWD/deploy.py",
     "python deploy''.py",
     "cd src && python x.py",
+    'c"d" src && python x.py',
+    "bash dep{loy,}.py",
+    "bash {a,deploy}.py",
+    "bash deploy{1..3}.py",
+    "env -C src python x.py",
+    "/usr/bin/env -iC src python x.py",
+    "env --chdir=src python x.py",
+    "env --ch src python x.py",
+    "sudo --chdir=src python x.py",
+    "uv run --directory src x.py",
+    'python de"plo"y.py # it\'s harmless',
 ]
 
 

@@ -45,7 +45,8 @@ class ToolCall:
         call_id: The framework's name of this call, the same when the run is resumed; not used with ``match="content"``.
         run_id: The session, thread or conversation; calls are unique within one only, and so are approvals.
         server: The MCP server that has the tool; ``None`` for a tool of the agent's own.
-        cwd: The absolute path of the folder in which the call would run; files that it names there are bound to it.
+        cwd: The absolute path of the folder in which the call would run; files that it names there, and
+            those that its commands name elsewhere, are bound to it.
         agent: The agent, or sub-agent, that calls.
         files: SHA-256 of the files that the call names, by path, where another machine has read them; ``None`` reads
             them in ``cwd``.

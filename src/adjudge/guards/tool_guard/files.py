@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any
 from adjudge.errors import UsageError
 from adjudge.formats.files import open_unfollowed
 from adjudge.formats.patch import list_patched_files
+from adjudge.rules.commands import COMMANDS
 
 MOST_FILES, MOST_BYTES = 50, 10_000_000
 """The most files of a call, and bytes in them, that are bound."""
@@ -37,10 +38,10 @@ _BREAKS = re.compile(r"[\s;&|<>(){}$`'\"=,]+")
 
 @dataclass(frozen=True, slots=True)
 class NamedFiles:
-    """The files that a call names inside the folder in which it runs."""
+    """The files that a call names inside the folder in which it runs, and those that its commands name elsewhere."""
 
     digests: Mapping[str, str]
-    """SHA-256 by path as it is named, relative to the folder, in the order of paths."""
+    """SHA-256 by path as it is named, in the order of paths: relative to the folder, or absolute outside of it."""
     links: Mapping[str, str] = field(default_factory=dict)
     """The file that a path with a link on it leads to, by path; ``.`` is the folder itself."""
     is_complete: bool = True
@@ -57,19 +58,16 @@ def read_named_files(arguments: Mapping[str, Any], cwd: str, *, tool: str | None
     if not folder.is_absolute():
         return NamedFiles({}, is_complete=False)
     reader = _Reader(folder)
-    words_left = MOST_WORDS
     patched = _list_patched(arguments) if tool == PATCH_TOOL else None
-    for word in _list_words(arguments) if patched is None else patched:
-        words_left -= 1
-        if words_left < 0:
-            reader.is_complete = False
-            break
-        reader.add(word)
-    is_plain = patched is not None or not any(map(_WRITTEN_OTHERWISE.search, _list_commands(arguments)))
+    if patched is not None:
+        reader.add_words(patched)
+    else:
+        for text, is_command in _list_texts(arguments):
+            reader.add_text(text, is_command=is_command)
+            if reader.has_no_words_left:
+                break
     return NamedFiles(
-        dict(sorted(reader.digests.items())),
-        dict(sorted(reader.links.items())),
-        is_complete=reader.is_complete and is_plain,
+        dict(sorted(reader.digests.items())), dict(sorted(reader.links.items())), is_complete=reader.is_complete
     )
 
 
@@ -83,15 +81,42 @@ class _Reader:
         self.links: dict[str, str] = {} if self.root == folder else {".": str(self.root)}
         self.is_complete = True
         self._bytes_left = MOST_BYTES
+        self._words_left = MOST_WORDS
 
-    def add(self, word: str) -> None:
+    @property
+    def has_no_words_left(self) -> bool:
+        """True if a word came after the last one that is looked at."""
+        return self._words_left < 0
+
+    def add_text(self, text: str, *, is_command: bool) -> None:
+        """Add the files that a text of the arguments names, whole or as one of its words."""
+        parts = _split_as_shell(text)
+        words = [word.lstrip("@") for word in (*_BREAKS.split(text), *(parts or ())) if word]
+        if is_command and (_is_written_otherwise(text, words) or (parts is None and _has_quotation(text))):
+            self.is_complete = False
+        self.add_words(dict.fromkeys([text, *words]), is_command=is_command)
+
+    def add_words(self, words: Iterable[str], *, is_command: bool = False) -> None:
+        """Add the files of names, as far as words are left; those outside of the folder for a command alone."""
+        for word in words:
+            self._words_left -= 1
+            if self.has_no_words_left:
+                self.is_complete = False
+                return
+            self._add(word, is_command=is_command)
+
+    def _add(self, word: str, *, is_command: bool) -> None:
         """Add the file or link of a name, if there is one."""
-        path = self._find(word)
+        if self._climbs_from_link(word):
+            self.is_complete = False
+        path = self._find(word, is_command=is_command)
         if path is None:
             return
-        name = os.path.relpath(path, self.folder)
+        # A path outside is named in full: people would not see where "../../tmp/x" leads.
+        name = os.path.relpath(path, self.folder) if self._is_inside(path) else str(path)
         target = Path(os.path.realpath(path))
-        if name in self.digests or name in self.links:
+        # Not for a known link: an argument beside the command could name it first, and its file would not be bound.
+        if name in self.digests:
             return
         if target != self.root / name:
             # A link may be pointed elsewhere between the yes and the call, out of the folder too, or to another folder.
@@ -99,11 +124,13 @@ class _Reader:
         if len(self.digests) >= MOST_FILES:
             self.is_complete = False
             return
-        if target.is_relative_to(self.root) and _is_file(target):
+        # Outside, a command's file is bound as well: else the agent could write it anew between the yes and the call.
+        is_bound = target.is_relative_to(self.root) or (is_command and not _is_of_system(target))
+        if is_bound and _is_file(target):
             self._digest_file(name, target)
 
-    def _find(self, word: str) -> Path | None:
-        """Find what a name in the folder, or below it, stands for; ``None`` where nothing is there."""
+    def _find(self, word: str, *, is_command: bool) -> Path | None:
+        """Find what a name stands for; ``None`` where nothing is there, or it is outside and not for a command."""
         if not word or "\0" in word:
             return None
         with suppress(OSError, ValueError):
@@ -112,10 +139,35 @@ class _Reader:
             if len(short) > _LONGEST_PATH:
                 return None
             path = Path(short)
-            is_inside = path.is_relative_to(self.folder) or path.is_relative_to(self.root)
-            if is_inside and path not in (self.folder, self.root) and os.path.lexists(path):
+            if path in (self.folder, self.root) or not (is_command or self._is_inside(path)):
+                return None
+            if (self._is_inside(path) or not _is_of_system(path)) and self._is_there(path):
                 return path
         return None
+
+    def _is_there(self, path: Path) -> bool:
+        """Return whether there is a file, folder or link; one that this account may not see makes it incomplete."""
+        try:
+            path.lstat()
+        except PermissionError:
+            self.is_complete = False
+            return False
+        return True
+
+    def _is_inside(self, path: Path) -> bool:
+        return path.is_relative_to(self.folder) or path.is_relative_to(self.root)
+
+    def _climbs_from_link(self, word: str) -> bool:
+        """Return whether ``link/..`` in a name leads to where the link's target is, and not to where the link is.
+
+        Another file is opened then than the one that is found here.
+        """
+        if ".." not in word or "\0" in word or len(word) > _LONGEST_PATH:
+            return False
+        with suppress(OSError, ValueError):
+            path = os.path.join(self.folder, word)  # noqa: PTH118 - a Path would not keep what is written
+            return os.path.realpath(path) != os.path.realpath(os.path.normpath(path))
+        return False
 
     def _digest_file(self, name: str, target: Path) -> None:
         """Digest a file under a name; one that cannot be read, or for which no bytes are left, makes it incomplete."""
@@ -138,52 +190,88 @@ def _list_patched(arguments: Mapping[str, Any]) -> tuple[str, ...] | None:
         return None
 
 
-_COMMANDS = frozenset({"command", "cmd", "script"})
-"""Arguments that a shell reads."""
+_COMMANDS = frozenset({*COMMANDS, "commands", "argv", "shell", "bash", "chars"})
+"""Arguments that a shell reads, or that name a program and its arguments; ``chars`` are typed into a shell of Codex."""
 
-_WRITTEN_OTHERWISE = re.compile(r"[\\*?\[$`~]|''|\"\"|\bcd\b|\bpushd\b")
-"""The characters and words that can stand in a command for a file that none of its words names."""
+_WRITTEN_OTHERWISE = re.compile(r"[\\*?\[$`~]|''|\"\"|\bcd\b|\bpushd\b|--(?:chdir|cwd|directory)\b|\{[^\s{]*(?:,|\.\.)")
+"""The characters and words that can stand in a command for a file that none of its words names.
 
+A brace counts with a comma or two dots behind it: ``dep{loy,}.sh`` is two names, and ``{}`` and ``{{.Names}}`` none.
+"""
 
-def _list_commands(arguments: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in arguments.items():
-        if name in _COMMANDS:
-            held = (
-                [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else [value]
-            )
-            yield from (word for word in held if isinstance(word, str))
+_CHANGES_FOLDER = re.compile(r"-[a-zA-Z0-9]*C|--c(?:h|hd|hdi|hdir)?$")
+"""The option of ``env`` by which its command runs in another folder; ``-C`` of other programs means other things."""
 
 
-def _list_words(arguments: Mapping[str, Any]) -> Iterator[str]:
-    """Yield every text in the arguments, names too: the whole text, and then each word in it."""
-    values: list[Any] = [arguments]
+def _is_written_otherwise(command: str, words: list[str]) -> bool:
+    """Return whether a command can name a file that is none of its words; quotes can hide a word in the text itself."""
+    if _WRITTEN_OTHERWISE.search(command) or _WRITTEN_OTHERWISE.search(" ".join(words)):
+        return True
+    has_env = any(word == "env" or word.endswith("/env") for word in words)
+    return has_env and any(map(_CHANGES_FOLDER.match, words))
+
+
+def _has_quotation(text: str) -> bool:
+    """Return whether a text may quote a part of a word; the apostrophe of "don't" is one mark and quotes nothing."""
+    return text.count("'") + text.count('"') > 1
+
+
+def _list_texts(arguments: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+    """Yield every text in the arguments, names too, and whether it is, or is a part of, a command."""
+    values: list[tuple[Any, bool]] = [(arguments, False)]
     while values:
-        value = values.pop()
+        value, is_command = values.pop()
         if isinstance(value, dict):
-            values += [*value.values(), *value.keys()]
+            values += [(held, is_command or name in _COMMANDS) for name, held in value.items()]
+            values += [(name, is_command) for name in value]
         elif isinstance(value, list):
-            values += value
+            values += [(held, is_command) for held in value]
         elif isinstance(value, str):
-            yield from dict.fromkeys([value, *_split_words(value)])
+            yield value, is_command
 
 
-def _split_words(text: str) -> list[str]:
-    """Split a text into words as it stands, and as a shell would."""
-    words = _BREAKS.split(text)
-    with suppress(ValueError):  # a quotation that is not closed
-        words += shlex.split(text)
-    return [word.lstrip("@") for word in words if word]
+def _split_as_shell(text: str) -> list[str] | None:
+    """Split a text into words as a shell would; ``None`` where a quotation is not closed."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return None
 
 
 _UNREADABLE = (Path("/proc"), Path("/sys"), Path("/dev"))
 """Folders whose files are no files: to read some of them takes for ever."""
 
+_SYSTEM = tuple(map(Path, ("/bin", "/etc", "/lib", "/lib64", "/nix/store", "/sbin", "/usr", "/System")))
+
+_LOCAL = Path("/usr/local")
+
+
+def _is_of_system(path: Path) -> bool:
+    """Return whether a path is of the kernel, or of the system and only root may change what is there.
+
+    Such files are not bound: people would read of ``/bin/sh`` with every call. ``/usr/local`` is not of the system:
+    in a container, an agent that is root writes its own programs there.
+    """
+    if any(path.is_relative_to(folder) for folder in _UNREADABLE):
+        return True
+    if path.is_relative_to(_LOCAL) or not any(path.is_relative_to(folder) for folder in _SYSTEM):
+        return False
+    with suppress(OSError):
+        status = path.stat()
+        return status.st_uid == 0 and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return False
+
 
 def _is_file(path: Path) -> bool:
-    with suppress(OSError):
-        is_regular = stat.S_ISREG(path.stat().st_mode)
-        return is_regular and not any(path.is_relative_to(folder) for folder in _UNREADABLE)
-    return False
+    """Return whether a path is a regular file, or may be one that this account may not see."""
+    if any(path.is_relative_to(folder) for folder in _UNREADABLE):
+        return False
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except PermissionError:
+        return True  # reading it fails, so people are told that it is not bound
+    except OSError:
+        return False
 
 
 def _read_file(path: Path, most: int) -> bytes | None:

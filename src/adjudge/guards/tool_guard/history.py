@@ -87,9 +87,14 @@ async def read_call_history(ledger: Ledger, approval: Approval) -> CallHistory |
         run_id=run,
         requests=requests,
         allowed=tuple(allowed),
-        before=_read_texts(approval.metadata.get("before")),
+        before=read_before(approval),
         remarks=_read_texts(approval.metadata.get("remarks")),
     )
+
+
+def read_before(approval: Approval) -> dict[str, str]:
+    """Read the fate of the request about this very call before this one, in words; empty if there was none."""
+    return _read_texts(approval.metadata.get("before"))
 
 
 def _make_allowed(entry: Entry, payload: Mapping[str, Any]) -> AllowedCall:
