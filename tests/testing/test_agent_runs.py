@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 
 import pytest
 
@@ -129,6 +130,7 @@ def test_a_spoilt_recording_is_refused(suite):
     write(suite, *AGENT, "def test_one(run_agent):", "    run_agent.sync('go', agent=agent)")
     run(suite, "--judge-record").assert_outcomes(passed=1)
     [file] = (suite.path / "judge-recordings").glob("*-runs.jsonl")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600  # it has what the agent read
     file.write_text(json.dumps({"key": "x"}) + "\n")
 
     run(suite, "--judge-replay").assert_outcomes(failed=1)

@@ -20,6 +20,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.files import read_text
 from adjudge.formats.json import read_json
 from adjudge.formats.numbers import format_dollars
+from adjudge.formats.private_file import write_private
 from adjudge.formats.text import clean, show
 from adjudge.sync import make_sync_method
 from adjudge.testing.cassette import Mode
@@ -108,9 +109,8 @@ class TestAgent:
             lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
             try:
                 self.file.parent.mkdir(parents=True, exist_ok=True)
-                part = self.file.with_name(f".{self.file.name}.{os.getpid()}.part")
-                part.write_text(lines, encoding="utf-8")
-                part.replace(self.file)
+                # As the recording of the judge beside it: a run has the agent's files and whatever it read.
+                write_private(self.file, lines.encode("utf-8"))
             except OSError as error:
                 raise UsageError(f"the recording {str(self.file)!r} cannot be written: {error.strerror}") from None
         if not failed:

@@ -274,6 +274,17 @@ def test_a_body_has_one_reading(program, body):
     assert answer.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize("address", ["gates/publish/check", "evaluate"])
+def test_a_request_cannot_say_who_asked(program, address):
+    """The server writes it, and a result that somebody else seems to have asked for would stand in the ledger."""
+    body = {"content": "a", "metadata": {"adjudge_caller": "key:else"}}
+    more = {"criteria": "Is polite."} if address == "evaluate" else {}
+    answer = program.post(f"/v1/{address}", json=body | more)
+
+    assert answer.status_code == 422
+    assert "adjudge_caller" in answer.json()["detail"]
+
+
 @pytest.mark.parametrize(
     ("address", "body", "at", "what"),
     [

@@ -25,6 +25,7 @@ from adjudge.server.api.endpoint import (
     explaining_usage,
     make_router,
 )
+from adjudge.server.api.gates import check_metadata
 from adjudge.server.caller import Caller, require
 from adjudge.server.idempotency import answer_once
 from adjudge.server.state import CurrentState
@@ -73,6 +74,7 @@ async def evaluate(
     It is recorded in the ledger; where that fails, the answer is 503 and there is no result.
     """
     _check_size(body, state.settings)
+    check_metadata(body.metadata)
     content = body.open_content()
     with explaining_usage():
         judge = state.judges.find_judge(body.judge)

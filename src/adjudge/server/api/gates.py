@@ -6,6 +6,7 @@ What a gate decides is decided in ``guards/gate.py`` (``Check``), and which gate
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import Depends
@@ -130,10 +131,15 @@ def _describe(gate: Gate) -> dict[str, Any]:
 
 
 def _name_caller(metadata: dict[str, Any], caller: Caller) -> dict[str, Any]:
+    check_metadata(metadata)
+    return {**metadata, CALLER: caller.identity}
+
+
+def check_metadata(metadata: Mapping[str, Any]) -> None:
+    """Raise ``Problem`` (422) for a member that the server writes: a request could say that somebody else asked."""
     for name in (CALLER, CALL):
         if name in metadata:
             raise Problem(422, f"metadata cannot have the member {name}, which the server writes", code="usage")
-    return {**metadata, CALLER: caller.identity}
 
 
 async def _find_pending(gate: Gate, ident: str, state: ServerState) -> Decision:
