@@ -343,6 +343,20 @@ def test_the_environment_is_that_of_the_process_with_changes(monkeypatch):
     assert run.answer == "[][b]"
 
 
+def test_an_agent_cannot_print_what_is_adjudges(monkeypatch):
+    """It may have read a text that tells it to; an agent that needs such a variable gets it by name."""
+    monkeypatch.setenv("ADJUDGE_SECRET", "of the judge")
+    monkeypatch.setenv("ADJUDGE_WEBHOOK_SECRET", "of the webhook")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "of the agent")
+
+    run = run_agent_sync("x", agent=["env"], env={"ADJUDGE_KEY": "of the agent too"})
+
+    assert run.answer is not None
+    variables = run.answer.splitlines()
+    assert [line for line in variables if line.startswith("ADJUDGE_")] == ["ADJUDGE_KEY=of the agent too"]
+    assert "ANTHROPIC_API_KEY=of the agent" in variables
+
+
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_a_function_is_an_agent(workspace: Path, kind: str):
     """It returns a run, a text, or what ``read_run`` reads."""

@@ -521,6 +521,57 @@ def test_a_run_of_claude_code_that_ends_with_a_refusal_has_failed(form: str):
     assert (run.outcome, run.problems, run.answer) == ("failed", (), CLEAN[-1][1])
 
 
+@pytest.mark.parametrize("role", ["assistant", "user"])
+@pytest.mark.parametrize("form", ["claude-stream", "claude-session"])
+def test_a_part_of_a_message_of_claude_code_that_is_not_known_could_be_a_call(form: str, role: str):
+    """A new kind of call, which nothing may be concluded about: not that it was not made."""
+    lines = read_lines(form)
+    place = next(at for at, line in enumerate(lines) if line["type"] == role and isinstance(_list_parts(line), list))
+    _list_parts(lines[place]).append({"type": "new_tool_use", "id": "x", "name": "Bash", "input": {"command": "rm x"}})
+
+    run = read_run(lines)
+
+    assert run.problems == (f'line {place + 1} has a part that is not known here: "new_tool_use"',)
+    assert describe(run) == describe(read_run(find_file(form)))
+
+
+@pytest.mark.parametrize("kind", ["thinking", "redacted_thinking", "image", "document", "compaction", "fallback"])
+@pytest.mark.parametrize("form", ["claude-stream", "claude-session"])
+def test_a_part_of_a_message_of_claude_code_that_is_no_call_leaves_the_run_complete(form: str, kind: str):
+    """Thoughts, attachments, and marks of the API: a rule about calls needs none of them."""
+    lines = read_lines(form)
+    for line in lines:
+        if isinstance(_list_parts(line), list):
+            _list_parts(line).insert(0, {"type": kind})
+
+    run = read_run(lines)
+
+    assert (run.complete, describe(run)) == (True, describe(read_run(find_file(form))))
+
+
+@pytest.mark.parametrize("kind", ["progress", "system", "assistant_message", None])
+@pytest.mark.parametrize("form", ["claude-stream", "claude-session"])
+def test_a_line_of_claude_code_that_is_not_known_is_passed_over_unless_it_could_hold_a_call(
+    form: str, kind: str | None
+):
+    """There are many, such as those about the queue; only messages tell what the agent did."""
+    lines = read_lines(form)
+    calls = [{"type": "tool_use", "id": "x", "name": "Bash", "input": {"command": "rm x"}}, {"type": "new_tool_use"}]
+    harmless = [{"type": "text", "text": "Working."}, {"type": "web_search_tool_result"}, {"type": "thinking"}]
+    for message in ({"content": harmless}, {"content": "Working."}, "Working.", None, {}):
+        assert read_run([*lines[:2], {"type": kind, "message": message}, *lines[2:]]).complete
+
+    for call in calls:
+        line = {"type": kind, "message": {"content": [*harmless, call]}}
+        problems = read_run([*lines[:2], line, *lines[2:]]).problems
+        assert problems == ("line 3 may hold a call, and is of a kind that is not known here",)
+
+
+def _list_parts(line: dict) -> Any:
+    """The parts of a message, as a line of Claude Code has them; ``None`` for another line."""
+    return line.get("message", {}).get("content")
+
+
 DECLINED = {"content": [{"type": "text", "text": "Error: declined"}]}
 
 

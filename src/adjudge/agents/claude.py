@@ -28,6 +28,15 @@ from adjudge.result import Usage
 
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
+_RESULT = "tool_result"
+"""The end of the kinds of parts that hold what a call returned, such as ``web_search_tool_result``."""
+
+_NO_CALLS = frozenset(
+    {"text", "thinking", "redacted_thinking", "image", "document", "search_result", "container_upload", "compaction"}
+    | {"fallback", "mcp_tool_listing", "tool_addition", "tool_removal"}
+)
+"""The other kinds of parts that Anthropic's API has, as its package ``anthropic`` 2.14 lists them: none is a call."""
+
 _CUT_OFF = frozenset({"max_tokens", "model_context_window_exceeded"})
 
 _REFUSED = "refusal"
@@ -90,6 +99,9 @@ class _Reader:
             self._note_stop(entry)
         elif kind == "cost-state":
             self.costs = entry
+        elif _may_hold_call(entry):
+            # Of the many kinds of lines only these count: any other is about the program, and not about the agent.
+            self.transcript.report(f"line {number} may hold a call, and is of a kind that is not known here")
 
     def make_run(self) -> AgentRun:
         """Make the run of what was read, and report what is missing at its end."""
@@ -174,7 +186,7 @@ class _Reader:
             self.transcript.report("a message of the agent was cut off")
 
     def _read_part(self, number: int, entry: dict[str, Any], part: Any, reply: Any) -> None:
-        """Read a part of a message: words, a call or a result; any other kind is passed over."""
+        """Read a part of a message: words, a call or a result; a kind that is not known is reported."""
         kind = read_kind(part)
         if not kind:
             self.transcript.report(f"line {number} has a part without a type")
@@ -182,10 +194,13 @@ class _Reader:
             self._add_text(entry, part["text"], reply)
         elif kind in _CALLS:
             self._add_call(number, entry, part, reply)
-        elif kind.endswith("tool_result"):
+        elif kind.endswith(_RESULT):
             failed, text = part.get("is_error") is True, read_text(part.get("content"))
             not_made = _find_not_made(entry, part.get("tool_use_id"), text) if failed else None
             self.transcript.add_result(part.get("tool_use_id"), text, failed=failed, not_made=not_made)
+        elif kind not in _NO_CALLS:
+            # It could be a call: passed over, a rule about calls would hold that the call breaks.
+            self.transcript.report(f"line {number} has a part that is not known here: {quote(kind, 60)}")
 
     def _add_text(self, entry: dict[str, Any], text: str, reply: Any) -> None:
         if entry["type"] == "assistant" and not _find_agent(entry):
@@ -208,6 +223,14 @@ class _Reader:
             agent=_find_agent(entry),
             reply=reply if isinstance(reply, str) else None,
         )
+
+
+def _may_hold_call(entry: dict[str, Any]) -> bool:
+    """Return whether a line has a message with a part that is a call, or could be one."""
+    message = entry.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    kinds = map(read_kind, content if isinstance(content, list) else ())
+    return any(kind not in _NO_CALLS and not kind.endswith(_RESULT) for kind in kinds)
 
 
 def _find_not_made(entry: dict[str, Any], call_id: Any, text: str) -> NotMade | None:

@@ -31,6 +31,9 @@ AgentSource = Sequence[str] | Callable[[str, Path], Any]
 _LAST = 2_000
 """Characters of standard error that a run keeps."""
 
+_OWN = "ADJUDGE_"
+"""The beginning of the names of variables that are adjudge's, and not the agent's."""
+
 
 async def run_agent(
     prompt: str,
@@ -58,7 +61,8 @@ async def run_agent(
         workspace: The folder that is copied; by default an empty one. It is only read.
         timeout: Seconds that the agent has. A command is ended then with everything in its process group; a function
             that is not async goes on in its thread.
-        env: Variables of a command's environment, in addition to those of this process; ``None`` takes one away.
+        env: Variables of a command's environment, in addition to those of this process; ``None`` takes one away. Those
+            of this process whose names begin with ``ADJUDGE_`` are left out, unless they are named here.
         format: The format of the transcript, as for ``read_run``; by default it is told by the content.
         with_git: Copy the workspace's ``.git`` as well. An agent reads history, so it is left out by default.
         keep: A folder in which a bundle of the run is kept, in a folder of its own: ``run.json``, the outputs as they
@@ -204,7 +208,9 @@ def _prepare_copy(
 
 
 def _make_env(env: Mapping[str, str | None] | None) -> dict[str, str]:
-    merged = {**os.environ, **(env or {})}
+    # An agent can be talked into printing what it has: with ADJUDGE_SECRET, a text can forge the answer of the judge.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OWN)}
+    merged = {**inherited, **(env or {})}
     return {name: value for name, value in merged.items() if value is not None}
 
 

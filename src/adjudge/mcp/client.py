@@ -5,6 +5,7 @@ What counts as a change of what was pinned is decided in ``pins.py`` (``Pins``).
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import secrets
 import shlex
@@ -26,7 +27,7 @@ from adjudge.errors import UsageError
 from adjudge.guards.tool_guard.call import ToolCall
 from adjudge.guards.tool_guard.guard import WITHHELD, ToolGuard
 from adjudge.hooks import logger
-from adjudge.mcp.pins import Pins, list_unknown_arguments, name_source
+from adjudge.mcp.pins import READ_SECONDS, Pins, list_unknown_arguments, name_source
 from adjudge.mcp.results import CALL_META, DescriptionScreen, ResultScreen, dump, refuse
 
 _MOST_PAGES = 100
@@ -105,8 +106,9 @@ class GuardedClient:
     """The tools of a connected MCP server, for an agent: ``GuardedClient(client, guard, pins=..., ...)``.
 
     A tool is listed and called only if it is pinned and nothing of it changed since, and only while the server's
-    source, name, instructions and prompts are those that were pinned. The server is asked again before each call. Then
-    the guard decides, and checks the result. An argument that the tool's schema does not name is refused.
+    source, name, instructions and prompts are those that were pinned. The server is asked again before each call, and
+    has 30 seconds to answer. Then the guard decides, and checks the result. An argument that the tool's schema does not
+    name is refused.
 
     Nothing else of the server reaches the agent: no prompts, no resources, no notifications. What the server asks of
     the user or of the model is declined, unless the client was made with callbacks for it.
@@ -219,7 +221,9 @@ class GuardedClient:
     async def _read_offer(self) -> Pins | None:
         """Read what the server offers now; ``None`` if it cannot be read."""
         try:
-            return await read_pins(self._client, source=self._source or "")
+            # The SDK waits for ever: a server that never answers, or sends page after page, would hold up the agent.
+            async with asyncio.timeout(READ_SECONDS):
+                return await read_pins(self._client, source=self._source or "")
         except Exception as error:  # noqa: BLE001 - a server that cannot be read is not called
             logger.error("the tools of MCP server %r cannot be read: %s", self._server, type(error).__name__)
             return None

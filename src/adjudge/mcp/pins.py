@@ -13,6 +13,9 @@ from adjudge.formats.files import read_source
 from adjudge.formats.record import Layout, read_record, write_record
 from adjudge.formats.text import show
 
+READ_SECONDS = 30.0
+"""Seconds that a server has to list all that it offers."""
+
 _OPEN_KEYS = frozenset(
     {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "patternProperties", "unevaluatedProperties"}
 )

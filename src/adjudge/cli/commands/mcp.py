@@ -15,6 +15,7 @@ from adjudge.cli.output import note, print_line, write_json
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_seconds
 from adjudge.formats.text import show
+from adjudge.mcp.pins import READ_SECONDS
 
 if TYPE_CHECKING:
     from adjudge.mcp.pins import Pins
@@ -26,7 +27,7 @@ PinFile = Annotated[str, typer.Argument(metavar="FILE", hidden=True)]
 Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="Seconds for reading the server.")]
 
 
-def pin(server: ServerWords, timeout: Timeout = 30.0) -> int:
+def pin(server: ServerWords, timeout: Timeout = READ_SECONDS) -> int:
     """Write all that a server offers to standard output, for GuardedClient to hold it to.
 
     $ adjudge mcp pin https://tools.example.com/mcp > pins.json
@@ -39,7 +40,7 @@ def pin(server: ServerWords, timeout: Timeout = 30.0) -> int:
     return DONE
 
 
-def check(file: PinFile, server: ServerWords, timeout: Timeout = 30.0) -> int:
+def check(file: PinFile, server: ServerWords, timeout: Timeout = READ_SECONDS) -> int:
     """List what a server offers otherwise than it was pinned.
 
     $ adjudge mcp check pins.json https://tools.example.com/mcp
