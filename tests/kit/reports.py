@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from adjudge import Case, CriterionResult, Judge, JudgeChainResult, JudgeResult, RuleResult, Usage, open_run
-from adjudge.dataset.contents import make_content_set
+from adjudge.dataset import make_content_set
 from adjudge.report import Report, make_report
 from adjudge.runs import Run, RunItem
 from adjudge.runs.folder import make_manifest, write_manifest
