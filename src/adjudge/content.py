@@ -17,7 +17,8 @@ from adjudge.formats.extent import MOST_WRITTEN, find_excess
 from adjudge.formats.json import MOST_DEPTH
 from adjudge.panic import convert_panics
 
-_IMAGE_PARTS = {"image", "image_url", "input_image", "input_audio", "audio", "file", "input_file", "document", "video"}
+MEDIA_PARTS = {"image", "image_url", "input_image", "input_audio", "audio", "file", "input_file", "document", "video"}
+"""Types of parts of a message that are an image, sound or file."""
 
 _BINARY = (bytes, bytearray, memoryview)
 
@@ -207,7 +208,7 @@ def _refuse_images(plain: Any, label: str) -> None:
         parts = message.get("content") if isinstance(message, dict) and "role" in message else None
         for part in parts if isinstance(parts, list) else []:
             kind = part.get("type") if isinstance(part, dict) else None
-            if isinstance(kind, str) and kind in _IMAGE_PARTS:  # it may be a list, which no set can be asked for
+            if isinstance(kind, str) and kind in MEDIA_PARTS:  # it may be a list, which no set can be asked for
                 raise UsageError(f"the {label} holds a message part of type {kind!r}; only text is judged")
 
 

@@ -107,6 +107,24 @@ def test_a_hook_protects_itself_and_opens_no_shell_in_codex(tmp_path: Path):
     assert answer(file, "codex", tool_input={"command": "bash"}) == "deny"
 
 
+def test_the_cache_of_a_gate_is_protected_as_the_ledger_is(tmp_path: Path):
+    """What is written into it decides, and what is read in it was judged. What it holds is bound by no digest."""
+    caching = '[gates.caching]\nrules = [{not_contains = "curl"}]\ncache = "kept/replies.sqlite"\n'
+    file = configure(tmp_path, f'{SHELL}\nunchecked = ["Read"]', more=GATES + caching)
+    digest = digest_config(read_bound_config(file, digest=None))
+    cache = file.parent / "kept" / "replies.sqlite"
+
+    for written in (cache, f"{cache}-wal", f"{cache}-journal"):
+        assert answer(file, "claude", tool_input={"command": f"sqlite3 {written} 'insert into replies'"}) == "deny"
+    assert answer(file, "claude", tool_name="Read", tool_input={"file_path": str(cache)}) == "deny"
+    beside = {"command": f"ls {cache.parent}/notes.txt"}
+    assert answer(file, "claude", tool_input=beside) == "none"
+
+    cache.parent.mkdir(exist_ok=True)
+    cache.write_text("a reply more", encoding="utf-8")
+    assert digest_config(read_bound_config(file, digest=digest)) == digest
+
+
 def test_both_can_be_switched_off_by_name(tmp_path: Path):
     """Then the words of commands are nobody's business."""
     file = configure(tmp_path, f"{SHELL}\nprotects_itself = false\nno_open_shell = false")

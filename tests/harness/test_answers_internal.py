@@ -74,6 +74,20 @@ def test_a_result_is_replaced_by_one_of_its_shape(response: object, output: obje
     assert answer == {"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": output}}
 
 
+def test_of_a_shells_result_only_known_members_are_left():
+    """A further one may hold the output again, or name the file that has it."""
+    known = {"stdout": "secret", "stderr": "", "interrupted": True, "isImage": False, "noOutputExpected": False}
+    more = {"structuredContent": [{"text": "secret"}], "persistedOutputPath": "/secret", "new": "secret"}
+
+    answer = withhold("claude", make_ran(known | more))
+
+    assert answer is not None
+    assert answer["hookSpecificOutput"]["updatedToolOutput"] == known | {"stdout": WITHHELD}
+    assert withhold("claude", make_ran(known | {"interrupted": "secret"})) == withhold(
+        "claude", make_ran({name: known[name] for name in known if name != "interrupted"})
+    )
+
+
 def test_a_result_that_cannot_be_replaced_is_known_as_one():
     """Of a tool with another shape, and the error of one that failed."""
     assert withhold("claude", make_ran({"file": {"content": "secret"}})) is None

@@ -13,7 +13,7 @@ import pytest
 
 from adjudge import Approvals, Gate, Ledger
 from adjudge.guards import ToolCall, ToolGuard
-from adjudge.harness.answers import NO_OPINION, warn_user
+from adjudge.harness.answers import NO_OPINION, block, warn_user
 from adjudge.harness.checking import OBSERVES, HookGuard, KnownSources
 from adjudge.harness.events import SOURCE, AnswerEvent, CallEvent, PromptEvent, RanEvent, StartEvent
 from adjudge.harness.self_protection import ProtectedFiles, SelfProtection
@@ -39,7 +39,7 @@ class Desk:
             {"Bash": rules, "Deploy": asking, "Read": None},
             answers=rules,
             prompts=rules,
-            results=rules,
+            results=options.pop("results", rules),
             match=options.pop("match", "content"),
             screens=[protection],
             ledger=ledger,
@@ -247,6 +247,69 @@ def test_a_result_that_cannot_be_withheld_ends_the_session(tmp_path: Path, *, is
 
     assert "systemMessage" in answer
     assert following == "deny"
+
+
+PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}}
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        [{"type": "text", "text": "a map"}, PICTURE],
+        {"stdout": "data:image/png;base64,aGVsbG8=", "stderr": "", "interrupted": False, "isImage": True},
+    ],
+    ids=["of an MCP server", "of a shell"],
+)
+def test_a_picture_is_withheld_where_results_are_checked(tmp_path: Path, response: object):
+    """The gate would pass its base64, and the agent read what it says. The session goes on."""
+
+    async def work(desk: Desk) -> Any:
+        await desk.call("ls")
+        return await desk.ran("ls", response), await desk.call("ls", call_id="t2"), await desk.list_kinds()
+
+    answer, following, kinds = run(tmp_path, work)
+
+    assert "The result was withheld." in str(answer["hookSpecificOutput"]["updatedToolOutput"])
+    assert "aGVsbG8=" not in str(answer)
+    assert (following, kinds) == ("none", ["call.passed", "call.ran", "call.passed"])
+
+
+def test_a_picture_of_codex_is_withheld(tmp_path: Path):
+    """As everything that it reads."""
+
+    async def work(desk: Desk) -> Any:
+        await desk.call("ls")
+        return await desk.ran("ls", {"content": [{"type": "image", "data": "aGVsbG8=", "mimeType": "image/png"}]})
+
+    assert run(tmp_path, work, harness="codex") == block("The result was withheld.")
+
+
+READ_PICTURE = {"type": "image", "file": {"base64": "aGVsbG8=", "type": "image/png", "originalSize": 5}}
+
+
+def test_a_picture_that_cannot_be_withheld_ends_the_session(tmp_path: Path):
+    """Claude Code takes nothing in place of what Read returned."""
+
+    async def work(desk: Desk) -> Any:
+        await desk.call("ls")
+        return await desk.ran("ls", READ_PICTURE), await desk.call("ls", call_id="t2"), await desk.list_kinds()
+
+    answer, following, kinds = run(tmp_path, work)
+
+    assert "systemMessage" in answer
+    assert (following, kinds) == ("deny", ["call.passed", "call.unchecked"])
+
+
+@pytest.mark.parametrize("options", [{"results": None}, {"observes": True}], ids=["no gate", "observed"])
+def test_a_picture_may_be_read_where_nothing_checks_results(tmp_path: Path, options: dict[str, Any]):
+    """Without a gate for them, and where the guard only observes."""
+
+    async def work(desk: Desk) -> Any:
+        await desk.call("ls")
+        answers = [await desk.ran("ls", READ_PICTURE), await desk.call("ls", call_id="t2")]
+        return answers, await desk.list_kinds()
+
+    assert run(tmp_path, work, **options) == ([NO_OPINION, "none"], ["call.passed", "call.ran", "call.passed"])
 
 
 def test_prompts_and_answers_are_sent_back(tmp_path: Path):

@@ -188,6 +188,27 @@ def test_prompts_and_answers_are_checked(url: str):
     asyncio.run(work())
 
 
+def test_a_picture_is_withheld_where_results_are_checked(url: str):
+    """No judge here sees it; the text beside it alone may be read."""
+
+    async def work() -> None:
+        async with open_shop(url) as shop:
+            text = Gate("text", rules=[{"not_contains": ["forbidden"]}], ledger=shop.ledger)
+            guard = ToolGuard({"draw": None}, results=text, ledger=shop.ledger)
+            checked = Shop(guard=guard, approvals=shop.approvals, ledger=shop.ledger)
+            call = {"tool_name": "draw", "tool_input": {}, "tool_use_id": "t"}
+            beside = [{"type": "text", "text": "a map"}]
+            picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}}
+
+            assert await ask(checked, make_event("PreToolUse", **call)) == {}
+            answer = await ask(checked, make_event("PostToolUse", tool_response=[*beside, picture], **call))
+            assert answer["updatedToolOutput"] == [{"type": "text", "text": "The result was withheld."}]
+            assert await ask(checked, make_event("PreToolUse", **call)) == {}
+            assert await ask(checked, make_event("PostToolUse", tool_response=beside, **call)) == {}
+
+    asyncio.run(work())
+
+
 def test_the_hooks_of_the_program_are_kept_and_failures_block(url: str):
     """The guard's come first, for each event that they need."""
 

@@ -468,14 +468,16 @@ class GuardMaker:
     def _list_own_files(self) -> tuple[Path, ...]:
         """List the files that the guard protects from the agent.
 
-        They are the configuration and the files that it names, ``protects``, a SQLite ledger with its side files, and
-        the keys of the ledger and of the server.
+        They are the configuration and the files that it names, ``protects``, a SQLite ledger and the caches of gates
+        with their side files, and the keys of the ledger and of the server.
         """
         config = self.config
         own = [*([config.path] if config.path else []), *list_named_files(config), *map(Path, self.settings.protects)]
+        # What is written into a cache is what its judge says. No digest binds it, because it changes as it is used.
+        databases = [config.resolve_path(gate["cache"]) for gate in config.gates.values() if "cache" in gate]
         place = find_place(config, None)
-        if place.startswith(_SQLITE):
-            own += [Path(place.removeprefix(_SQLITE) + end) for end in ("", "-wal", "-shm", "-journal")]
+        databases += [Path(place.removeprefix(_SQLITE))] if place.startswith(_SQLITE) else []
+        own += [Path(f"{database}{end}") for database in databases for end in ("", "-wal", "-shm", "-journal")]
         own += [config.resolve_path(config.ledger["key"])] if "key" in config.ledger else []
         own += [] if self.settings.server is None else [Path(self.settings.server.key)]
         return tuple(path.absolute() for path in own)

@@ -19,6 +19,9 @@ the session is resumed."""
 
 NO_OPINION: dict[str, Any] = {}
 
+_FLAGS = ("interrupted", "noOutputExpected")
+"""The members of a shell's result beside its output that Claude Code always writes, and that are true or false."""
+
 
 def answer_call(harness: Harness, opinion: Opinion, message: str = "") -> dict[str, Any]:
     """Answer ``PreToolUse``; to Codex, which would make a deferred call, every refusal is a denial."""
@@ -55,7 +58,9 @@ def withhold(harness: Harness, event: RanEvent) -> dict[str, Any] | None:
 def _replace_texts(response: Any) -> Any:
     """Return the same shape without what the tool returned; ``None`` for a shape that is not known."""
     if isinstance(response, dict) and {"stdout", "stderr"} <= response.keys():
-        return {**response, "stdout": WITHHELD, "stderr": "", "isImage": False}
+        # Members that nobody here knows stay away: a copy of the output, or the file that has it, may be among them.
+        flags = {name: response[name] for name in _FLAGS if isinstance(response.get(name), bool)}
+        return {"stdout": WITHHELD, "stderr": "", **flags, "isImage": False}
     if isinstance(response, list) and all(isinstance(block, dict) for block in response):
         return [{"type": "text", "text": WITHHELD}]
     return WITHHELD if isinstance(response, str) else None

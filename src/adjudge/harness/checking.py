@@ -25,6 +25,7 @@ from adjudge.harness.events import (
     RanEvent,
     StartEvent,
 )
+from adjudge.harness.media import holds_media
 
 if TYPE_CHECKING:
     from adjudge.guards.approval.approvals import Approvals
@@ -163,9 +164,11 @@ class HookGuard(CallGuard):
         return warn_user(_UNCHECKED) if self.harness == "claude" else NO_OPINION
 
     async def _may_be_read(self, event: RanEvent) -> bool:
-        if event.left_out:
-            return self.guard.results is None
-        return bool(await self.guard.check_result(event.call, event.response))
+        # No judge here sees a picture: without this, a gate of results would pass its base64, and the agent read it.
+        is_unseen = event.left_out or holds_media(event.response)
+        if is_unseen and self.guard.results is not None:
+            return False
+        return event.left_out or bool(await self.guard.check_result(event.call, event.response))
 
     def _answer_text(self, verdict: ToolVerdict, event: AnswerEvent | None = None) -> dict[str, Any]:
         if verdict or self.observes:

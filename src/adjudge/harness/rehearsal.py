@@ -42,6 +42,7 @@ def rehearse(harness: Harness, config: Path, *, program: str | None, folder: Pat
     executable = shutil.which(program or harness)
     if executable is None:
         raise UsageError(f"there is no {show(program or harness)} here; name {NAMES[harness]} with --program")
+    executable = os.path.abspath(executable)  # noqa: PTH100 - a relative one would be looked for in the folder
     version = f"{NAMES[harness]} {_read_version(executable)}"
     steps = [[_make_call(harness, config)], "Done."]
     with ScriptedModel(steps) as model:

@@ -50,8 +50,9 @@ def guard_options(options: ClaudeAgentOptions, guard: ToolGuard, *, wait: float 
     before. A refused call gives the agent the guard's sentence. If people have to decide, the hook waits for them;
     where nobody has answered after ``wait``, the agent is told that the call waits, and with ``match="content"`` of the
     guard the same call passes once it is approved. The guard's ``prompts`` and ``results`` are asked as well, and
-    ``answers``, which sends an answer back once. A call that was made other than it was checked ends the trust in its
-    session.
+    ``answers``, which sends an answer back once. With ``results``, images and other media are withheld, because no
+    judge here sees them. A call that was made other than it was checked ends the trust in its session, and so does a
+    result that may not be read and cannot be withheld, such as an image that ``Read`` returned.
 
     Connecting raises ``CLIConnectionError`` if the program does not know ``on_failure``: with an older one a hook that
     fails would let the call pass. Raises ``UsageError`` for a guard that is none, and for options that load the

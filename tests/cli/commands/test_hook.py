@@ -256,6 +256,34 @@ def test_the_doctor_sees_whether_the_tool_ran(line: Line, config: Path, tmp_path
     assert "9.9.9" in ran.out + ran.err
 
 
+NOTES_FOLDER = "open(os.environ['HOME'] + '/seen', 'w').write(os.getcwd() + ' ' + ' '.join(os.listdir())) and ''"
+
+
+@pytest.mark.integration
+@pytest.mark.timed
+def test_the_doctor_starts_the_harness_in_an_empty_folder_unless_one_is_named(
+    line: Line, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Else the hooks of a project that somebody else wrote would run with the diagnosis."""
+    project = tmp_path / "project"
+    (project / ".claude").mkdir(parents=True)
+    program = project / "claude"
+    program.write_text(PROGRAM.format(python=sys.executable, behaviour=NOTES_FOLDER), encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def see(*words: object) -> tuple[Path, list[str]]:
+        assert line("hook", "doctor", "claude", "--config", config, "--program", "./claude", *words).status == 3
+        folder, *names = (tmp_path / "seen").read_text("utf-8").split(" ")
+        return Path(folder), sorted(filter(None, names))
+
+    empty, names = see()
+    assert names == []
+    assert not empty.exists(), "it is deleted afterwards"
+    assert see("--folder", project) == (project.resolve(), [".claude", "claude"])
+
+
 # ---------------------------------------------------------------- reopening
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import shlex
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -297,15 +298,25 @@ def doctor(
     program: Annotated[
         str | None, typer.Option("--program", metavar="P", help="The harness.  [default: what PATH has]")
     ] = None,
-    folder: Annotated[Path | None, typer.Option("--folder", metavar="D", help="The project to try it in.")] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--folder",
+            metavar="D",
+            help="The project to try it in, whose own hooks run then.  [default: an empty folder]",
+        ),
+    ] = None,
 ) -> int:
     """Start claude or codex, as it is set up here, and see whether the hook stops it.
 
     $ adjudge hook doctor claude --config adjudge.toml
 
-    The harness is started in this folder, or in --folder, with a scripted model on 127.0.0.1 in place of its own. The
-    model has a tool read the configuration of the hook, which the hook refuses (protects_itself). The harness keeps the
-    session like any other.
+    The harness is started in an empty folder, or in --folder, with a scripted model on 127.0.0.1 in place of its own.
+    The model has a tool read the configuration of the hook, which the hook refuses (protects_itself). The harness keeps
+    the session like any other.
+
+    Settings of a project can switch the hook off. To see that, name the project with --folder; what its settings and
+    hooks start then runs on this machine, so do it with a project that you trust.
 
     Exit status: 0 the call was refused by this hook, 1 the tool ran, 2 wrong usage, 3 neither could be seen.
     """
@@ -319,7 +330,9 @@ def doctor(
         raise UsageError(
             "the doctor has a call refused by protects_itself, which is off in [hook]; switch it on for it"
         )
-    seen = rehearse(name, path, program=program, folder=folder or Path.cwd(), seconds=settings.seconds)
+    # Never the current folder unasked: in a project of somebody else's, its hooks would run with the diagnosis.
+    with tempfile.TemporaryDirectory(prefix="adjudge-", ignore_cleanup_errors=True) as empty:
+        seen = rehearse(name, path, program=program, folder=folder or Path(empty), seconds=settings.seconds)
     if seen.outcome == "refused":
         print_line(f"{seen.version}: the call was refused by adjudge")
         return DONE
