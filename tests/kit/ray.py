@@ -16,6 +16,7 @@ from typing import Any
 from adjudge import Case
 from kit.cli import Provider, answer, find_content
 from kit.environment import require
+from kit.patience import HANG
 
 OBJECT_STORE = 100_000_000
 
@@ -78,8 +79,9 @@ def open_cluster(nodes: Sequence[int] = (2,)) -> Iterator[Any]:
     # Read when Ray is imported: an address of this machine alone stays what it is, and nobody is told of the tests.
     settings = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     os.environ |= settings | {"RAY_DEDUP_LOGS_SKIP_REGEX": ".*", "RAY_BACKEND_LOG_LEVEL": "fatal"}
-    # Ray gives its workers the lowest priority but four: beside other work on the machine they would hardly run.
-    os.environ |= {"RAY_worker_niceness": "0"}
+    # Ray gives its workers the lowest priority but four: beside other work on the machine they would hardly run. And
+    # it asks for a minute whether a node has started, which is over before a busy machine has answered.
+    os.environ |= {"RAY_worker_niceness": "0", "RAY_gcs_server_request_timeout_seconds": str(int(HANG))}
     ray = importlib.import_module("ray")
 
     head, *others = nodes

@@ -23,7 +23,7 @@ from adjudge.formats.text import clean
 PAGE = 200
 """Rows that ``stream`` reads at once."""
 
-_ABOUT = "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT"
+_ABOUT = "CREATE TABLE about (name TEXT PRIMARY KEY, said TEXT NOT NULL) STRICT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,7 @@ class SqliteFile:
 
     def find_fact(self, name: str) -> str | None:
         """Find a fact about the whole file."""
-        rows = self.ask("SELECT value FROM about WHERE name = ?", name)
+        rows = self.ask("SELECT said FROM about WHERE name = ?", name)
         return rows[0][0] if rows else None
 
     # ---------------------------------------------------------------- writing
@@ -282,7 +282,7 @@ class SqliteFile:
         there = {statement for _, statement in made}
         row = None
         if _fold_blanks(_ABOUT) in there:
-            row = connection.execute("SELECT value FROM about WHERE name = 'schema'").fetchone()
+            row = connection.execute("SELECT said FROM about WHERE name = 'schema'").fetchone()
         if row is None or row[0] != self.kind.schema:
             raise UsageError(self._fill_message(self.kind.other_schema))
         ours = {_fold_blanks(statement) for statement in (_ABOUT, *self.kind.tables)}

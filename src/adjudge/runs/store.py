@@ -266,7 +266,7 @@ class RunStore:
                 prefix = make_case_prefix(name)
                 connection.execute("DELETE FROM replies WHERE key >= ? AND key < ?", (prefix, _end_prefix(prefix)))
                 count += 1
-            before = connection.execute("SELECT value FROM about WHERE name = ?", (ERASED_CASES,)).fetchone()
+            before = connection.execute("SELECT said FROM about WHERE name = ?", (ERASED_CASES,)).fetchone()
             connection.execute(KEEP_FACT, (ERASED_CASES, str(count + int(before[0] if before else 0))))
         return count
 

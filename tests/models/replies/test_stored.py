@@ -36,7 +36,7 @@ def read_tables(path: Path) -> dict[str, Any]:
     """The statements that made a file, its schema and its replies, without the digest of a function's code."""
     with closing(sqlite3.connect(path)) as connection:
         tables = sorted(row[0] for row in connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"))
-        about = connection.execute("SELECT value FROM about WHERE name = 'schema'").fetchall()
+        about = connection.execute("SELECT said FROM about WHERE name = 'schema'").fetchall()
         replies = [hide_code(row) for row in connection.execute("SELECT key, body FROM replies ORDER BY key")]
     return {"tables": tables, "schema": about, "replies": replies}
 
