@@ -65,7 +65,8 @@ class ToolCall:
     server: str | None = None
     """The MCP server that has the tool; ``None`` for a tool of the agent's own."""
     cwd: str | None = None
-    """The absolute path of the folder in which the call would run; files that it names there are bound to it."""
+    """The absolute path of the folder in which the call would run; files that it names there, and those that its
+    commands name elsewhere, are bound to it."""
     agent: str | None = None
     """The agent, or sub-agent, that calls."""
     files: Mapping[str, str] | None = None
