@@ -89,7 +89,7 @@ PARTS = """
 {% call ui.notice("warning") %}{{ text }}{% endcall %}{% call ui.toast(text) %}{{ text }}{% endcall %}
 {% call ui.empty(text) %}{{ text }}{% endcall %}
 {% call ui.content(text, text) %}{{ ui.passages(marked) }}{% endcall %}{{ ui.missing(marked) }}
-<ol>{% call ui.step(text, "rule", said=text, at=text) %}{{ text }}{% endcall %}</ol>
+<ol>{% call ui.step(text, "rule", state=text, at=text) %}{{ text }}{% endcall %}</ol>
 {{ ui.votes([
   {"state": "denied", "name": text, "did": text, "at": at, "reason": text, "counts_at": at, "answer": text}
 ]) }}

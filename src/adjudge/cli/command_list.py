@@ -129,8 +129,8 @@ COMMANDS: dict[str, tuple[ListedCommand, ...]] = {
         ListedCommand(
             name="forget",
             place="forget:forget_all",
-            sentence="Delete everything that is kept about one content, or about whom metadata name: no text of it is "
-            "left.",
+            sentence="Delete the texts that are kept about one content, or about whom metadata name, and list what "
+            "is left for you.",
         ),
     ),
     "Serve": (
