@@ -62,8 +62,8 @@ def _list_models(config: Config) -> Iterator[str]:
 def _find_named(config: Config, paths: Iterable[str]) -> Iterator[Path]:
     """Find the files that paths of the configuration name, of which the last part may have a ``*``.
 
-    A link is found where it is written out, and not by a ``*``: whoever can write in that folder could have any file
-    of the machine changed by a link to it.
+    A link counts if the configuration writes it out, and not if a ``*`` finds it: whoever can write in that folder
+    could have any file of the machine changed by a link to it.
     """
     for path, starred in _find_files(config, paths):
         if not (starred and path.is_symlink()):
@@ -79,6 +79,6 @@ def _find_files(config: Config, paths: Iterable[str]) -> Iterator[tuple[Path, bo
     for text in paths:
         path = config.resolve_path(text)
         if "*" in path.name:
-            yield from ((found, True) for found in sorted(path.parent.glob(path.name)))
+            yield from ((match, True) for match in sorted(path.parent.glob(path.name)))
         else:
             yield path, False

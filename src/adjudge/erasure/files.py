@@ -347,7 +347,7 @@ def find_in_run(folder: Path, choice: Choice, findings: Findings) -> RunCases:
 
 
 def _check_own_files(folder: Path) -> None:
-    # The files are rewritten: by a link, whoever made the folder would have files elsewhere changed.
+    # The files are rewritten: through a link, whoever made the folder could have a file elsewhere changed.
     names = (MANIFEST_FILE, RESULTS_FILE, BATCHES_FILE, STORE_FILE, LOCK_FILE)
     linked = [name for name in names if (folder / name).is_symlink()]
     if linked:

@@ -102,7 +102,6 @@ class RunCases:
     def __init__(self, run: Run, *, owned: bool, rubric: Rubric | None = None) -> None:
         self._run, self._owned, self._rubric = run, owned, rubric
         self._verdicts: Mapping[str, int] | None = None
-        self._contents: ContentSet | None = None
         self.run: str | None = run.id
         self.folder: Path | None = run.folder
 
@@ -146,9 +145,7 @@ class RunCases:
     def find_contents(self, store: LabelStore) -> ContentSet | None:
         """The contents that the run recorded; ``None`` for a run that is not finished."""
         del store
-        if self._contents is None:
-            self._contents = self._run.contents
-        return self._contents
+        return self._run.contents
 
     def find_subject(self, name: str, store: LabelStore) -> str | None:
         """The digest of the content of a case of the run."""

@@ -103,14 +103,14 @@ async def _forget(
     """
     configured = list_configured(config)
     folders = _unite(named.runs, configured["runs"])
-    found = [_list_runs(folder) for folder in folders]
+    listed = [_list_runs(folder) for folder in folders]
     places = replace(
         named,
         caches=_unite(named.caches, configured["caches"]),
         recordings=_unite(named.recordings, configured["recordings"]),
         labels=_unite(named.labels, configured["labels"]),
-        runs=tuple(run for runs, _ in found for run in runs),
-        links=(*list_links(config), *(link for _, links in found for link in links)),
+        runs=tuple(run for runs, _ in listed for run in runs),
+        links=(*list_links(config), *(link for _, links in listed for link in links)),
         webhooks=tuple(list_webhook_hosts(config)),
         absent=list_absent(config),
     )
@@ -134,8 +134,8 @@ def _list_runs(path: Path) -> tuple[list[Path], list[Path]]:
         return [path], []
     if not path.is_dir():
         raise UsageError(f"there is no run {show(str(path))}; name a folder of `adjudge run`, or one with such folders")
-    found = sorted(folder for folder in path.iterdir() if _may_be_run(folder))
-    return [each for each in found if not each.is_symlink()], [each for each in found if each.is_symlink()]
+    runs = sorted(folder for folder in path.iterdir() if _may_be_run(folder))
+    return [run for run in runs if not run.is_symlink()], [run for run in runs if run.is_symlink()]
 
 
 def _may_be_run(folder: Path) -> bool:

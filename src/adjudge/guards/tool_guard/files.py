@@ -130,7 +130,7 @@ class _Reader:
             self._digest_file(name, target)
 
     def _find(self, word: str, *, is_command: bool) -> Path | None:
-        """Find what a name stands for; ``None`` where nothing is there, or it is outside and not for a command."""
+        """Find the path of a name; ``None`` if nothing is there, or if it is outside and no command names it."""
         if not word or "\0" in word:
             return None
         with suppress(OSError, ValueError):
