@@ -10,7 +10,7 @@ from typing import Any
 from adjudge import Approvals, Gate, Judge, Ledger
 from adjudge.testing import ScriptedModel
 from kit.cli import find_token
-from kit.server import RunningServer
+from kit.server import RunningServer, read_fields
 
 CONFIG = """
 [server]
@@ -106,7 +106,7 @@ def send(client: Any, ident: str, vote: str, reason: str = "", **more: str) -> A
     """Fill in the form of a request's page, as a browser without scripts does, and send it."""
     page = client.get(f"/approvals/{ident}", params=more.pop("params", None))
     form = find_form(page.text)
-    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form))
+    fields = read_fields(client, form)
     action = re.search(r'action="([^"]+)"', form)
     data = fields | {"vote": vote, "reason": reason} | more
     return client.post(f"/approvals/{ident}/decide" if action is None else html.unescape(action[1]), data=data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 import socket
 import threading
 from collections.abc import Callable, Coroutine, Iterator
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -101,19 +103,43 @@ class RunningServer:
         """A client that accepts pages, without a session."""
         return self.open_client(headers={"Accept": "text/html"}, **more)
 
-    def sign_in(self, name: str, password: str = PASSWORD) -> httpx.Client:
-        """A browser's client that holds the session of an account; it accepts pages as a browser does."""
+    def sign_in(self, name: str, password: str = PASSWORD, *, has_scripts: bool = True) -> httpx.Client:
+        """A browser's client that holds the session of an account; it accepts pages as a browser does.
+
+        With scripts it makes a key as they do, and ``find_token`` sends it along.
+        """
         client = self.open_browser()
-        answer = client.post("/signin", data={"name": name, "password": password, "csrf_token": find_token(client)})
+        page = client.get("/signin").text
+        form = {"name": name, "password": password, "csrf_token": read_token(client, page)}
+        if has_scripts and 'name="browser_key"' in page:
+            _KEYS[client] = form["browser_key"] = secrets.token_urlsafe(32)
+        answer = client.post("/signin", data=form)
         assert answer.status_code == 303, answer.text
         return client
 
 
+_KEYS: WeakKeyDictionary[httpx.Client, str] = WeakKeyDictionary()
+"""What the scripts of a browser would have stored."""
+
+
 def find_token(client: httpx.Client, path: str = "/signin") -> str:
-    """The token in the forms of a page."""
-    token = re.search(r'name="csrf_token" value="([^"]+)"', client.get(path).text)
+    """The token in the forms of a page, with the key of the browser."""
+    return read_token(client, client.get(path).text)
+
+
+def read_token(client: httpx.Client, page: str) -> str:
+    """The token in the forms of a page that was read, with the key of the browser."""
+    token = read_fields(client, page).get("csrf_token")
     assert token is not None
-    return token[1]
+    return token
+
+
+def read_fields(client: httpx.Client, form: str) -> dict[str, str]:
+    """The hidden fields of a form as a browser sends them: the token with its key, where it has one."""
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form))
+    if client in _KEYS and "csrf_token" in fields:
+        fields["csrf_token"] += f".{_KEYS[client]}"
+    return fields
 
 
 def sign_in(page: Any, name: str, path: str) -> None:
@@ -123,6 +149,12 @@ def sign_in(page: Any, name: str, path: str) -> None:
     page.fill("#password", PASSWORD)
     page.click("button.main-act")
     page.wait_for_url(lambda url: "/signin" not in url)
+
+
+def enter_password(page: Any) -> None:
+    """Send a form once more with the password, which a server on plain http asks of a browser without scripts."""
+    page.fill("#session_password", PASSWORD)
+    page.get_by_role("button", name="Send it").click()
 
 
 def approve(client: httpx.Client, ident: str, **changes: Any) -> httpx.Response:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fastapi import Depends
 from starlette.requests import Request
 
-from adjudge.server.csrf import SAFE_METHODS, check_token
+from adjudge.server.accounts import CheckedAccount, check_password
+from adjudge.server.csrf import PASSWORD, SAFE_METHODS, has_token, read_field
 from adjudge.server.permissions import Permissions, PermissionScope, make_permissions
 from adjudge.server.problem import Problem
 from adjudge.server.sessions import Session, find_session, name_cookie
@@ -96,13 +97,16 @@ def preset_caller(scope: Scope) -> None:
     scope[_CALLER] = scope[_IDENTIFIED] = _VIEWER
 
 
-async def find_caller(request: Request) -> Caller:
-    """Find the caller of a request; raises ``Unauthenticated``, and ``Problem`` for a form without its token."""
+async def find_caller(request: Request, *, decides_nothing: bool = False) -> Caller:
+    """Find the caller of a request; raises ``Unauthenticated``, and ``Problem`` for a form without its token.
+
+    ``decides_nothing`` is what ``require`` has it from.
+    """
     caller = request.scope.get(_CALLER)
     if caller is None:
         caller = await identify_caller(request)
         if caller.session is not None and request.method not in SAFE_METHODS:
-            await check_token(request, caller.session.csrf_token)
+            await _check_form(request, caller.session, decides_nothing=decides_nothing)
         request.scope[_CALLER] = caller
     return caller
 
@@ -118,6 +122,34 @@ async def identify_caller(request: Request) -> Caller:
         caller = await _identify(request, get_state(request))
         request.scope[_IDENTIFIED] = caller
     return caller
+
+
+async def _check_form(request: Request, session: Session, *, decides_nothing: bool) -> None:
+    """Raise ``Problem`` unless a request has the session's token or, on plain http, the password of its account.
+
+    Over https every page holds the whole token, and a form without it is not of this session.
+    """
+    if await has_token(request, session.page_token if decides_nothing else session.csrf_token):
+        return
+    state = get_state(request)
+    password = None if state.settings.is_secure else await read_field(request, PASSWORD)
+    if not password:
+        raise Problem(403, "this form is not of your session; load the page again", code="csrf")
+    if await check_sign_in(request, state, session.account, password) is None:
+        raise Problem(403, "the password is not that of your account", code="csrf")
+
+
+async def check_sign_in(request: Request, state: ServerState, name: str, password: str) -> CheckedAccount | None:
+    """Check a name and a password; ``None`` where they do not belong together.
+
+    Raises ``Problem`` (429) after too many failures.
+    """
+    address = request.client.host if request.client is not None else ""
+    state.throttle.count_attempt(address, name)
+    checked = await check_password(state.ledger, name, password)
+    if checked is not None:
+        state.throttle.forget(address, name)
+    return checked
 
 
 async def find_caller_or_none(request: Request) -> Caller | None:
@@ -158,17 +190,22 @@ async def _find_by_key(header: str, state: ServerState) -> Caller:
     return Caller(kind="key", name=key.prefix, permissions=key.permissions)
 
 
-def require(*scopes: PermissionScope, by_gate: bool = False) -> Callable[[Request], Awaitable[Caller]]:
+def require(
+    *scopes: PermissionScope, by_gate: bool = False, decides_nothing: bool = False
+) -> Callable[[Request], Awaitable[Caller]]:
     """Make a dependency that gives the caller, who has at least one of some scopes; 401 or 403 otherwise.
 
     Without scopes, any caller will do whose key is not of the scope ``hook``: that one opens what names it, and nothing
     else, whatever it was given besides. Where a gate is named in the path (``{gate}``), the scope has to cover it. An
     address without one is closed to callers that are limited to gates, unless it says that it goes ``by_gate``: it then
     leaves out or refuses by itself what is not of the caller's gates. So an address that is new is closed to them.
+
+    ``decides_nothing`` is for a form after which nothing is recorded or changed for anybody: whoever has the session's
+    cookie may send it, so the token of the page is enough, and a browser without scripts is asked for no password.
     """
 
     async def find(request: Request) -> Caller:
-        caller = await find_caller(request)
+        caller = await find_caller(request, decides_nothing=decides_nothing)
         gate = request.path_params.get("gate")
         if "hook" not in scopes and caller.may("hook"):
             raise Problem(403, "a key of the scope hook can ask about an agent's calls alone", code="forbidden")

@@ -18,6 +18,9 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 FIELD, HEADER = "csrf_token", "x-csrf-token"
 """The field of a form, and the header of a script of ours, that hold the token of the session."""
 
+PASSWORD = "session_password"  # noqa: S105 - the name of a field
+"""The field in which a form that comes without the token holds the password of the session's account."""
+
 
 IS_HEAD = "adjudge_head"
 """The key in the scope of a request that asked for the head alone, and is answered as if it had asked for all."""
@@ -66,12 +69,23 @@ def is_own_origin(origin: str, settings: ServerSettings) -> bool:
     return local and port == base.port
 
 
-async def check_token(request: Request, expected: str) -> None:
-    """Raise ``Problem`` unless a header or a field of the form holds the session's token."""
+async def has_token(request: Request, expected: str) -> bool:
+    """Return whether a header or a field of the form holds the session's token.
+
+    Where only the token of the session's pages is expected, the key of a browser may follow it.
+    """
     token = request.headers.get(HEADER)
+    if token is None:
+        token = await read_field(request, FIELD) or ""
+    if "." not in expected:
+        token = token.partition(".")[0]
+    return hmac.compare_digest(token.encode(), expected.encode())
+
+
+async def read_field(request: Request, name: str) -> str | None:
+    """Read a field of the form that a request sends; ``None`` where there is none."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if token is None and kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
-        field = (await request.form()).get(FIELD)
-        token = field if isinstance(field, str) else None
-    if token is None or not hmac.compare_digest(token.encode(), expected.encode()):
-        raise Problem(403, "this form is not of your session; load the page again", code="csrf")
+    if kind not in ("application/x-www-form-urlencoded", "multipart/form-data"):
+        return None
+    field = (await request.form()).get(name)
+    return field if isinstance(field, str) else None

@@ -2,6 +2,11 @@
 
 Nothing is signed because nothing is in the cookie but 256 random bits; a session that is deleted is over at once.
 
+A browser sends a cookie to every port of a host, so on plain http a page that another program serves on this machine
+gets the session of whoever opens it. Therefore the cookie alone changes nothing there: a form also needs the key that
+the browser made when somebody signed in, and that it keeps for this scheme, host and port alone (``browser_key.js``),
+or the person's password. Over https there is no such key: a browser sends a ``Secure`` cookie to no plain port.
+
 How long a session lasts is in ``config/server.py``: ``session_idle`` and ``session_lifetime``.
 
 What the person of a session may do is decided in ``permissions.py`` (``Permissions``).
@@ -43,20 +48,32 @@ class Session:
     account: str
     permissions: Permissions
     csrf_token: str
-    """The secret that every form of the session holds; a page of somebody else's cannot read it."""
+    """The secret that every form of the session sends; a page of somebody else's cannot read it.
+
+    On plain http it is the token of the session's pages, a full stop, and the key of the browser.
+    """
     digest: str
     created_at: datetime
     seen_at: datetime
 
+    @property
+    def page_token(self) -> str:
+        """The part of ``csrf_token`` that pages hold; never the key, which whoever has the cookie could read there."""
+        return self.csrf_token.partition(".")[0]
 
-async def begin_session(ledger: Ledger, checked: CheckedAccount, *, previous: str | None = None) -> str | None:
+
+async def begin_session(
+    ledger: Ledger, checked: CheckedAccount, *, browser_key: str | None = None, previous: str | None = None
+) -> str | None:
     """Store a new session, end the previous one of this browser, and return the new id for the cookie.
 
-    Always a new id: one that somebody else planted before the sign-in must not become a session. ``None`` where the
-    password was replaced, or the account disabled, while the password was compared.
+    Always a new id: one that somebody else planted before the sign-in must not become a session. ``browser_key`` is
+    the key that forms need beside the token of their page; ``None`` over https, where they need none. The result is
+    ``None`` where the password was replaced, or the account disabled, while the password was compared.
     """
     ident, now = secrets.token_urlsafe(32), format_time(get_now())
-    values = {"digest": _digest(ident), "account": checked.account.name, "csrf_token": secrets.token_urlsafe(32)}
+    token = ".".join(part for part in (secrets.token_urlsafe(32), browser_key) if part is not None)
+    values = {"digest": _digest(ident), "account": checked.account.name, "csrf_token": token}
     values |= {"created_at": now, "seen_at": now}
 
     def replace(connection: Connection) -> str | None:

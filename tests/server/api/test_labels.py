@@ -13,7 +13,7 @@ import pytest
 from adjudge import Client, UsageError
 from adjudge.labels import open_label_queue
 from kit.labels import make_run
-from kit.server import CONFIG, find_token, run, run_server
+from kit.server import CONFIG, find_token, read_token, run, run_server
 
 pytestmark = pytest.mark.timed
 
@@ -261,7 +261,7 @@ def say(client, label):
     case = re.search(r'name="case" value="([^"]*)"', page)
     if case is None:
         return None
-    token = re.search(r'name="csrf_token" value="([^"]*)"', page)[1]
+    token = read_token(client, page)
     answer = client.post("/labels/first", data={"csrf_token": token, "case": case[1], "label": label})
     assert answer.status_code == 303
     return case[1]

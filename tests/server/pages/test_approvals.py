@@ -37,7 +37,7 @@ from kit.approvals import make_result
 from kit.cli import Line
 from kit.markup import Reader
 from kit.patience import wait_for
-from kit.server import RunningServer, approve, find_token, run_server
+from kit.server import RunningServer, approve, find_token, read_fields, run_server
 
 pytestmark = pytest.mark.timed
 
@@ -565,7 +565,7 @@ def test_who_was_first_is_said_and_nothing_is_recorded(server: RunningServer, an
     """409, with what one typed."""
     ident = make_request(server)
     page = ana.get(f"/approvals/{ident}").text
-    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', find_form(page)))
+    fields = read_fields(ana, find_form(page))
     decide(server, ident, "Ben", False)
     answer = ana.post(f"/approvals/{ident}/decide", data=fields | {"vote": "approve", "reason": "my long reason"})
 
@@ -580,7 +580,7 @@ def test_two_tabs_of_one_person_are_one_vote(server: RunningServer, ana: Any):
     """The second says so, and records nothing."""
     ident = make_request(server, required=2)
     page = ana.get(f"/approvals/{ident}").text
-    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', find_form(page)))
+    fields = read_fields(ana, find_form(page))
     answers = [
         ana.post(f"/approvals/{ident}/decide", data=fields | {"vote": "approve", "reason": "yes"}) for _ in range(2)
     ]

@@ -13,7 +13,7 @@ from adjudge.guards import digest_shown
 from kit.approval_pages import CONFIG, list_queue, make_request
 from kit.audited import Reporting, make_gate
 from kit.markup import Reader
-from kit.server import RunningServer, run_server
+from kit.server import RunningServer, find_token, read_fields, run_server
 
 pytestmark = pytest.mark.timed
 
@@ -68,7 +68,7 @@ def answer_form(client: Any, ident: str, answer: str, **more: str) -> Any:
     page = read(client, f"/audits/{ident}")
     form = re.search(r'<form class="stack".*?</form>', page, re.DOTALL)
     assert form is not None
-    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form[0]))
+    fields = read_fields(client, form[0])
     return client.post(f"/audits/{ident}/answer", data=fields | {"answer": answer} | more)
 
 
@@ -107,9 +107,8 @@ def test_an_answer_is_kept_can_be_taken_back_and_is_counted(server: RunningServe
 
     assert sent.status_code == 303
     assert "take it back" in read(ana, sent.headers["location"])
-    token = re.search(r'name="csrf_token" value="([^"]*)"', read(ana, f"/audits/{ident}"))
-    assert token is not None
-    assert ana.post(f"/audits/{ident}/undo", data={"csrf_token": token[1]}).status_code == 303
+    token = find_token(ana, f"/audits/{ident}")
+    assert ana.post(f"/audits/{ident}/undo", data={"csrf_token": token}).status_code == 303
     assert answer_form(ana, ident, answer).status_code == 303
     votes = server.change(lambda ledger: read_votes(ledger, ident))
     assert [vote.approved for vote in votes] == [not bad]

@@ -18,7 +18,7 @@ from kit.compared_runs import bind, make_manifest
 from kit.labels import make_run
 from kit.markup import Reader
 from kit.reports import HOSTILE, keep_run, make_item
-from kit.server import RunningServer, run_server
+from kit.server import RunningServer, read_fields, run_server
 from kit.server_demo import CONFIG, tell_story
 
 pytestmark = pytest.mark.timed
@@ -230,7 +230,7 @@ def test_of_a_call_it_is_asked_whether_it_should_have_run(server: RunningServer,
     assert re.search(r'<button class="btn say-yes" name="label" value="good".*?</svg>Yes <kbd>1</kbd>', page)
     assert re.search(r'<button class="btn say-no" name="label" value="bad".*?</svg>No <kbd>2</kbd>', page)
 
-    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
+    fields = read_fields(ana, page)
     assert ana.post("/labels/monday", data=fields | {"label": "bad"}).status_code == 303
     assert "Case x: no" in join_words(ana.get("/labels/monday").text)
     assert "Ana bad" in join_words(ana.get("/runs/monday/case?id=x").text)

@@ -28,7 +28,7 @@ from kit.labels import label_all
 from kit.observed_calls import judge_calls, make_call_case, read_shown_rates
 from kit.reports import HOSTILE
 from kit.runs import do, make_cases
-from kit.server import RunningServer, run_server
+from kit.server import RunningServer, read_fields, run_server
 from kit.viewing import view_below, view_named
 
 pytestmark = pytest.mark.timed
@@ -80,7 +80,7 @@ def label_everything(server: RunningServer, name: str) -> int:
         assert [word for word in HIDDEN if word in shown] == []
         words = re.search(r"(good|bad) (pass|fail) \d+", shown)
         assert words is not None
-        fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
+        fields = read_fields(client, page)
         assert client.post("/labels/calls", data=fields | {"label": words[1]}).status_code == 303
         number += 1
     return number

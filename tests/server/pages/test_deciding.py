@@ -14,7 +14,7 @@ from kit.approval_pages import CONFIG, decide, make_request, read_approval, send
 from kit.labels import make_run
 from kit.markup import Reader
 from kit.patience import wait_for
-from kit.server import RunningServer, find_token, run_server
+from kit.server import RunningServer, find_token, read_fields, run_server
 
 pytestmark = pytest.mark.timed
 
@@ -310,7 +310,7 @@ def test_labels_that_are_left_are_counted(tmp_path: Any):
         read(ana, "/labels/monday")
         assert 'data-waits="/labels"><b>4</b>' in read(ana, "/")
         page = read(ana, "/labels/monday")
-        fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
+        fields = read_fields(ana, page)
         assert ana.post("/labels/monday", data=fields | {"label": "good"}).status_code == 303
         assert 'data-waits="/labels"><b>3</b>' in read(ana, "/")
         assert 'data-waits="/labels"><b>4</b>' in read(ben, "/")

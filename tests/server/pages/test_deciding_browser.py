@@ -17,7 +17,7 @@ from kit.approval_pages import CONFIG, decide, make_request, read_approval
 from kit.browser import WIDTHS, note_faults, open_chromium, press_by_tab, tab_to, type_by_tab
 from kit.labels import label_all, make_run
 from kit.patience import wait_for
-from kit.server import PASSWORD, RunningServer, run_server, sign_in
+from kit.server import PASSWORD, RunningServer, enter_password, run_server, sign_in
 
 pytestmark = pytest.mark.integration
 
@@ -312,10 +312,13 @@ def test_every_job_works_without_scripts(server: RunningServer, visit: Visit, wi
     page = visit(name, f"/approvals/{first}", width=width, java_script_enabled=False)
     page.fill("#reason", "not so")
     page.get_by_role("button", name="Deny").first.click()
+    enter_password(page)
     page.get_by_role("button", name="Undo").first.click()
+    enter_password(page)
     assert page.input_value("#reason") == "not so"
     page.fill("#reason", "it is fine")
     page.get_by_role("button", name="Approve").click()
+    enter_password(page)
     page.wait_for_url(f"**/{second}*")
     assert [vote.approved for vote in read_approval(server, first).pending_votes] == [True]
     vote(server, second, name, "no")
@@ -329,6 +332,7 @@ def test_every_job_works_without_scripts(server: RunningServer, visit: Visit, wi
 
     page.goto("/labels/monday")
     page.locator("button[value=good]").click()
+    enter_password(page)
     page.get_by_text("good").first.wait_for()
 
 

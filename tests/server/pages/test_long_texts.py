@@ -17,7 +17,7 @@ import pytest
 from adjudge.guards import digest_shown
 from kit.approval_pages import CONFIG, find_form, make_request, read_approval, send
 from kit.markup import Reader
-from kit.server import RunningServer, run_server
+from kit.server import RunningServer, read_fields, run_server
 
 pytestmark = pytest.mark.timed
 
@@ -58,7 +58,7 @@ def show_rest(client: Any, page: str, **typed: str) -> str:
     """Press the first "Show the rest" of a page, as a browser without scripts does: it sends the form."""
     button = re.search(r'<button[^>]* formaction="([^"]+)"[^>]*>Show the rest</button>', page)
     assert button is not None, "nothing shows the rest"
-    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', find_form(page)))
+    fields = read_fields(client, find_form(page))
     answer = client.post(html.unescape(button[1]).partition("#")[0], data=fields | typed)
     assert answer.status_code == 200
     return answer.text
@@ -214,7 +214,7 @@ def test_what_was_typed_is_there_again_when_more_is_shown(server: RunningServer,
 
     assert {"Show the rest", "as JSON"} < set(ways.values())
     assert any(words.endswith("steps") for words in ways.values())
-    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', find_form(page)))
+    fields = read_fields(ana, find_form(page))
     for path in ways:
         sent = fields | {"reason": REASON.replace("\n", "\r\n")}  # as a browser does
         shown = ana.post(html.unescape(path).partition("#")[0], data=sent)
@@ -229,7 +229,7 @@ def test_hiding_the_judge_keeps_what_was_typed(server: RunningServer, ana: Any):
         page = ana.get(f"/approvals/{ident}").text
         button = re.search(rf'<button[^>]* formaction="([^"]+)"[^>]* value="(\w+)"[^>]*>{words}', page)
         assert button is not None, words
-        fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', find_form(page)))
+        fields = read_fields(ana, find_form(page))
 
         answer = ana.post(html.unescape(button[1]), data=fields | {"judge": button[2], "reason": REASON})
 

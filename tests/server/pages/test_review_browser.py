@@ -13,7 +13,7 @@ from adjudge.labels import open_label_queue
 from kit.approval_pages import CONFIG, list_kinds, make_request, read_approval
 from kit.browser import note_faults, open_chromium
 from kit.labels import make_run
-from kit.server import RunningServer, run_server, sign_in
+from kit.server import RunningServer, enter_password, run_server, sign_in
 
 pytestmark = pytest.mark.integration
 
@@ -214,6 +214,7 @@ def test_a_comment_is_kept_for_the_answer_and_its_enter_sends_nothing(tmp_path: 
             page.keyboard.press("2")
         else:
             page.click("button[value=bad]")
+            enter_password(page)
         page.get_by_text(f"Case {case}: bad").wait_for()
         context.close()
     with open_label_queue(tmp_path / "runs" / "monday") as queue:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kit.server import RunningServer, find_token, run_server
+from kit.server import RunningServer, find_token, read_fields, run_server
 
 pytestmark = pytest.mark.timed
 
@@ -89,7 +89,7 @@ def test_a_request_says_that_its_run_was_stopped_and_lets_it_go_on(server: Runni
     assert (ENDED in page, WHY in page, BUTTON in page) == (True, True, True)
 
     [form] = re.findall(r'<form method="post" action="/approvals/reopen".*?</form>', page, re.DOTALL)
-    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form))
+    fields = read_fields(ana, form)
     answer = ana.post("/approvals/reopen", data=fields | {"reason": "it was my own hook"})
     entries = server.change(lambda ledger: list_reopened(ledger, name_run(agent, "run-1")))
 

@@ -16,7 +16,7 @@ from kit.approval_pages import QUOTE, WHY
 from kit.browser import open_chromium
 from kit.labels import make_run
 from kit.patience import HANG, wait_for
-from kit.server import PASSWORD, RunningServer, run_server
+from kit.server import PASSWORD, RunningServer, enter_password, run_server
 from kit.server_process import run_command
 
 pytestmark = pytest.mark.integration
@@ -215,6 +215,7 @@ def test_both_are_possible_without_javascript(server: RunningServer, program: Pr
     wait_for(lambda: page.goto("/approvals") and page.get_by_role("heading", name=content).count())
     page.get_by_label("Your reason").fill(REASON)
     page.get_by_role("button", name="Approve").click()
+    enter_password(page)
     page.locator(".toast").get_by_role("button", name="Undo").wait_for()
     decision = future.result(timeout=HANG)
     assert decision.allowed
@@ -227,6 +228,8 @@ def test_both_are_possible_without_javascript(server: RunningServer, program: Pr
             # Without waiting, the next click could reach the button of the case that is answered already.
             with one.expect_navigation():
                 one.get_by_role("button", name=word).click()
+            with one.expect_navigation():
+                enter_password(one)
     page.goto("/labels/three")
     for one in (page, ben):
         assert "2 of 3" in read_text(one)

@@ -15,7 +15,7 @@ from kit.approval_pages import CONFIG, make_request, read_approval
 from kit.browser import WIDTHS, note_faults, open_chromium
 from kit.environment import FULL, require
 from kit.labels import make_run
-from kit.server import RunningServer, run_server, sign_in
+from kit.server import RunningServer, enter_password, run_server, sign_in
 
 pytestmark = pytest.mark.integration
 
@@ -174,6 +174,7 @@ def test_folds_are_opened_and_a_request_is_approved_without_scripts(server: Runn
     assert opened > 3
     page.fill("#reason", "I have read it.")
     page.click("button[value=approve]")
+    enter_password(page)
 
     assert read_approval(server, ident).status == "approved"
     page.context.close()
@@ -208,6 +209,8 @@ def test_a_reason_that_was_typed_stays_when_more_is_shown(server: RunningServer,
             page.get_by_role("button", name="Show the next part").first.click()
             page.wait_for_url("**#part-context")
     page.click("button[value=approve]")
+    if not scripts:
+        enter_password(page)
 
     assert read_approval(server, ident).status == "approved"
     assert page.wrong == []

@@ -73,6 +73,9 @@ router = APIRouter()
 
 Approver = Annotated[Caller, Depends(require("approve", by_gate=True))]
 
+LookingApprover = Annotated[Caller, Depends(require("approve", by_gate=True, decides_nothing=True))]
+"""Somebody who may decide, and who asks only to see more, or to see the judge later."""
+
 Looking = Annotated[Caller, Depends(require("approve", "read", by_gate=True))]
 """The caller who may look at requests, as over HTTP: those they are asked about, and with ``read`` all of their gates.
 """
@@ -233,7 +236,7 @@ async def show_more(  # noqa: PLR0917 - each is a part of the request
     id: str,  # noqa: A002 - as above
     request: Request,
     state: CurrentState,
-    caller: Approver,
+    caller: LookingApprover,
     shown: Annotated[ShownQuery, Query()],
     form: Annotated[MoreForm, Form()],
 ) -> Response:
@@ -348,7 +351,7 @@ async def send_content(
 
 
 @router.post("/approvals/judge", include_in_schema=False)
-async def keep_judge(state: CurrentState, _: Approver, form: Annotated[JudgeForm, Form()]) -> Response:
+async def keep_judge(state: CurrentState, _: LookingApprover, form: Annotated[JudgeForm, Form()]) -> Response:
     """Keep whether the judge is hidden until one has decided, and go back."""
     response = redirect(find_local_path(form.back, "/approvals"))
     set_cookie(response, HIDES_JUDGE, form.judge, state.settings, max_age=YEAR)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -9,11 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.errors import LedgerError
-from adjudge.server.caller import Caller, Unauthenticated, find_caller_or_none
-from adjudge.server.csrf import SAFE_METHODS
+from adjudge.server.caller import Caller, Unauthenticated, find_caller_or_none, identify_caller
+from adjudge.server.csrf import FIELD, PASSWORD, SAFE_METHODS
 from adjudge.server.pages.page import (
     SIGN_IN,
     Context,
+    find_local_path,
     find_way_back,
     lead_to_signin,
     name_signin,
@@ -69,17 +72,39 @@ async def _ask_to_sign_in(request: Request, error: Exception) -> Response:
 
 async def _keep_form(request: Request, error: Problem) -> Response:
     """Answer a form whose session has ended: how to sign in and come back, and what was typed."""
-    form = await request.form()
-    values = (form.get(name) for name in _WRITTEN)
     context: Context = {
         "title": "Your session has ended",
         "detail": "you were signed out before the form arrived",
         "remedy": "Sign in, and then send the form once more.",
         "signin": name_signin(find_way_back(request)),
-        # A browser sends two characters for each line end; the first one would be shown as a mark, and be copied.
-        "typed": [text.replace("\r\n", "\n") for text in values if isinstance(text, str) and text.strip()],
+        "typed": await _list_written(request),
     }
     return await _answer(request, error, context, None)
+
+
+async def _ask_for_password(request: Request, error: Problem) -> Response:
+    """Answer a form without its token on plain http: the same form once more, with a field for the password."""
+    form = await request.form()
+    context: Context = {
+        "typed": await _list_written(request),
+        "action": find_local_path(quote(request.url.path)) + (f"?{request.url.query}" if request.url.query else ""),
+        "fields": [
+            (name, value)
+            for name, value in form.multi_items()
+            if isinstance(value, str) and name not in (FIELD, PASSWORD)
+        ],
+        "error": error.detail if PASSWORD in form else "",
+    }
+    caller = await identify_caller(request)
+    return await show_page(request, "confirm.html", context, caller=caller, status=error.status_code)
+
+
+async def _list_written(request: Request) -> list[str]:
+    """List the texts that a person wrote into a form."""
+    form = await request.form()
+    values = (form.get(name) for name in _WRITTEN)
+    # A browser sends two characters for each line end; the first one would be shown as a mark, and be copied.
+    return [text.replace("\r\n", "\n") for text in values if isinstance(text, str) and text.strip()]
 
 
 async def render_refusal(request: Request, problem: Problem) -> Response:
@@ -89,7 +114,11 @@ async def render_refusal(request: Request, problem: Problem) -> Response:
 
 async def _show_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)  # noqa: S101 - as above
-    return await _show_error(request, error) if wants_page(request) else render_problem(error)
+    if not wants_page(request):
+        return render_problem(error)
+    if error.code == "csrf" and not get_page_state(request).settings.is_secure:
+        return await _ask_for_password(request, error)
+    return await _show_error(request, error)
 
 
 async def _show_http(request: Request, error: Exception) -> Response:

@@ -36,7 +36,7 @@ class TimesForm(BaseModel):
     times: str = Field(default="local", max_length=20)
 
 
-Person = Annotated[Caller, Depends(require())]
+Person = Annotated[Caller, Depends(require(decides_nothing=True))]
 
 
 @router.post("/theme", include_in_schema=False)

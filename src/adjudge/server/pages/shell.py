@@ -127,7 +127,7 @@ def make_shell(
         sections=tuple(section for section in sections if section.links),
         person=person,
         roles=", ".join(word for scope, word in _ROLES.items() if caller is not None and scope in _list_scopes(caller)),
-        csrf=caller.session.csrf_token if caller is not None and caller.session is not None else "",
+        csrf=caller.session.page_token if caller is not None and caller.session is not None else "",
         theme=read_theme(request.cookies.get(THEME, "")),
         keys=request.cookies.get(LETTERS) != "off",
         local_times=request.cookies.get(TIMES) != "utc",

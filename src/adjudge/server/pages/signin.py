@@ -11,8 +11,7 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from adjudge.server.accounts import check_password
-from adjudge.server.caller import Caller, require
+from adjudge.server.caller import Caller, check_sign_in, require
 from adjudge.server.pages.page import SIGN_IN, OptionalCaller, find_local_path, redirect, render_page
 from adjudge.server.pages.shell import choose_page
 from adjudge.server.sessions import begin_session, delete_cookie, end_session, name_cookie, set_cookie
@@ -21,6 +20,9 @@ from adjudge.templates.figures import format_left
 
 router = APIRouter()
 
+_SHORTEST_KEY = 43
+"""Characters of 256 bits in base64url."""
+
 
 class SignInForm(BaseModel):
     """The form of the sign-in."""
@@ -28,6 +30,7 @@ class SignInForm(BaseModel):
     name: str = Field(default="", max_length=200)
     password: str = Field(default="", max_length=1_000)
     csrf_token: str = Field(default="", max_length=200)
+    browser_key: str = Field(default="", max_length=200)
     next: str = Field(default="/", max_length=2_000)
 
 
@@ -47,15 +50,14 @@ async def sign_in(request: Request, state: CurrentState, form: Annotated[SignInF
     planted = request.cookies.get(_name_form_cookie(state), "")
     if not planted or not hmac.compare_digest(planted.encode(), form.csrf_token.encode()):
         return _render(request, state, target, form.name, "This form is too old. Nothing was sent on; try again.")
-    address = request.client.host if request.client is not None else ""
-    state.throttle.count_attempt(address, form.name)
-    checked = await check_password(state.ledger, form.name, form.password)
-    previous = request.cookies.get(name_cookie(state.settings))
-    ident = None if checked is None else await begin_session(state.ledger, checked, previous=previous)
+    checked = await check_sign_in(request, state, form.name, form.password)
+    previous, key = request.cookies.get(name_cookie(state.settings)), _choose_browser_key(state, form.browser_key)
+    ident = None
+    if checked is not None:
+        ident = await begin_session(state.ledger, checked, browser_key=key, previous=previous)
     if checked is None or ident is None:
         # The same for an unknown name, a wrong password, an account that is disabled, and one that has just changed.
         return _render(request, state, target, form.name, "Name and password do not belong together.")
-    state.throttle.forget(address, form.name)
     response = redirect(choose_page(checked.account.permissions, target))
     set_cookie(response, name_cookie(state.settings), ident, state.settings)
     delete_cookie(response, _name_form_cookie(state), state.settings)
@@ -63,7 +65,9 @@ async def sign_in(request: Request, state: CurrentState, form: Annotated[SignInF
 
 
 @router.post("/signout", include_in_schema=False)
-async def sign_out(request: Request, state: CurrentState, _caller: Annotated[Caller, Depends(require())]) -> Response:
+async def sign_out(
+    request: Request, state: CurrentState, _: Annotated[Caller, Depends(require(decides_nothing=True))]
+) -> Response:
     """End the session: its row is deleted, so that a copy of the cookie is worth nothing."""
     ident = request.cookies.get(name_cookie(state.settings))
     if ident:
@@ -73,6 +77,16 @@ async def sign_out(request: Request, state: CurrentState, _caller: Annotated[Cal
     return response
 
 
+def _choose_browser_key(state: CurrentState, key: str) -> str | None:
+    """Return the key that a browser made for itself; one that nobody knows where it made none, for it has no scripts.
+
+    Without the latter, whoever got the cookie of such a browser could send forms.
+    """
+    if state.settings.is_secure:
+        return None
+    return key if len(key) >= _SHORTEST_KEY and key.isascii() else secrets.token_urlsafe(32)
+
+
 def _render(request: Request, state: CurrentState, target: str, name: str = "", error: str = "") -> Response:
     """Render the form with a new token, which is set as a cookie too; with an error, the status is 403."""
     # Before there is a session, the form's token is compared with a cookie: another site can set neither, and so it
@@ -80,6 +94,7 @@ def _render(request: Request, state: CurrentState, target: str, name: str = "", 
     token = secrets.token_urlsafe(32)
     lifetime = format_left(state.settings.session_lifetime)
     context = {"target": target, "name": name, "error": error, "lifetime": lifetime, "csrf_token": token}
+    context |= {"makes_key": not state.settings.is_secure}
     response = render_page(request, "signin.html", context, status=403 if error else 200)
     set_cookie(response, _name_form_cookie(state), token, state.settings)
     return response

@@ -18,6 +18,7 @@ router = APIRouter()
 
 _KINDS = {
     "style.css": "text/css; charset=utf-8",
+    "browser_key.js": "text/javascript; charset=utf-8",
     "htmx.min.js": "text/javascript; charset=utf-8",
     "keys.js": "text/javascript; charset=utf-8",
     "times.js": "text/javascript; charset=utf-8",
