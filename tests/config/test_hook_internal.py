@@ -10,13 +10,8 @@ from pathlib import Path
 import pytest
 
 from adjudge import Approvals, Ledger
-from adjudge.config.hook import (
-    OpenedHook,
-    check_outside,
-    digest_config,
-    read_bound_config,
-    read_hook_settings,
-)
+from adjudge.config.hook import OpenedHook, read_hook_settings
+from adjudge.config.hook_binding import check_outside, digest_config, read_bound_config
 from adjudge.errors import UsageError
 from adjudge.harness.events import Harness, read_event
 from kit import house

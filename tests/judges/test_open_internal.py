@@ -10,7 +10,7 @@ import pytest
 
 from adjudge import Gate, Judge, JudgeChain, JudgeResult, UsageError, compare_sync, improve, judge
 from adjudge import run as begin
-from adjudge.guards.approval.request import open_first
+from adjudge.guards.approval.first_judge import open_first
 from adjudge.judges.chain import list_judges, list_leaves
 from adjudge.judges.layers import wrap_models
 from adjudge.judges.open import as_chain, as_judge, find_judge

@@ -20,8 +20,8 @@ from adjudge.models.model import UNBOUND
 from adjudge.models.price import PricedModel
 from adjudge.models.rate_limit import Pace, PacedModel
 from adjudge.models.replies.cache import CachedModel
-from adjudge.models.replies.kept import KeptModel
 from adjudge.models.replies.key import describe_call, describe_request, make_call_key, make_key
+from adjudge.models.replies.run_replies import KeptModel
 from adjudge.models.wrapper import WrapperModel
 from adjudge.runs.batch.batched_model import BatchedModel, PromptModel
 from adjudge.runs.estimate.metered_model import MeteredModel

@@ -321,6 +321,19 @@ def test_a_browser_at_another_address_is_told_the_server_s_own(tmp_path):
     assert "https://adjudge.example" in problem.json()["detail"]
 
 
+def test_another_name_of_this_machine_is_another_site(server):
+    """What answers there need not be this server: a browser is shown the address, and its forms are not taken."""
+    port = server.url.rpartition(":")[2]
+    for name in ("localhost", "[::1]"):
+        page = server.open_browser().get("/signin", headers={"Host": f"{name}:{port}"})
+        assert (page.status_code, f'href="{server.url}/signin"' in page.text) == (421, True)
+        client = server.open_browser()
+        form = {"name": "Ana", "password": PASSWORD, "csrf_token": find_token(client)}
+        assert client.post("/signin", data=form, headers={"Origin": f"http://{name}:{port}"}).status_code == 403
+    program = server.open_client(key=server.make_key("judge"))
+    assert program.get("/v1/gates", headers={"Host": f"localhost:{port}"}).status_code == 200
+
+
 def test_the_server_s_own_pages_may_send_forms(server):
     """Their origin is the server's."""
     client = server.open_browser(follow_redirects=False)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -70,12 +72,13 @@ def test_the_browser_that_signed_in_decides(server: RunningServer):
 
 
 def test_without_scripts_a_form_is_sent_again_with_the_password(server: RunningServer):
-    """The page that asks for it has all that was sent, shows what was written, and nothing is recorded before."""
+    """The page that asks for it has all that was sent, shows what that is, and nothing is recorded before."""
     ident, ana = make_request(server), server.sign_in("Ana", has_scripts=False)
     asked = send(ana, ident, "deny", "It promises\r\na day. <b>")
     assert asked.status_code == 403
     assert read_approval(server, ident).pending_votes == ()
     assert "It promises\na day. &lt;b&gt;</textarea>" in asked.text
+    assert f'The form sends <b dir="auto">deny</b> to <code dir="auto">/approvals/{ident}/decide</code>.' in asked.text
 
     wrong = send_again(ana, asked.text, "wrong")
     assert (wrong.status_code, "The password is not that of your account" in wrong.text) == (403, True)
@@ -117,6 +120,8 @@ def test_guessing_the_password_is_slowed_down(server: RunningServer):
     ]
 
     assert [answer.status_code for answer in answers] == [403] * 5 + [429] * 2
+    assert ("too many attempts" in answers[-1].text, int(answers[-1].headers["retry-after"]) > 0) == (True, True)
+    assert "Password of Gus" in answers[-1].text  # what was written is there to be sent later
 
 
 def test_what_records_nothing_needs_no_password(server: RunningServer):
@@ -163,3 +168,36 @@ def test_over_https_the_page_holds_the_whole_token(tmp_path: Any):
         assert {"HttpOnly", "SameSite=lax", "Path=/", "Secure"} <= {part.strip() for part in session.split(";")}
         assert (refused.status_code, "session_password" in refused.text) == (403, False)
         assert taken.status_code == 303
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1:8443", "https://localhost", "https://adjudge.localhost"])
+def test_over_https_at_a_name_of_this_machine_the_key_is_needed_too(tmp_path: Any, url: str):
+    """There a browser sends a secure cookie to ports of plain http as well."""
+    config = CONFIG.replace("[server]", f'[server]\npublic_url = "{url}"', 1)
+    with run_server(tmp_path, config=config) as running:
+        host = url.removeprefix("https://").partition(":")[0]
+        page = running.open_browser().get("/signin", headers={"Host": host})
+
+        assert 'name="browser_key"' in page.text
+
+
+def test_a_session_without_a_key_ends_where_one_is_needed(server: RunningServer):
+    """One that was begun under another configuration: its cookie alone would decide."""
+    ana = server.sign_in("Ana")
+    assert ana.get("/v1/results").status_code == 200
+    with closing(sqlite3.connect(server.folder / "adjudge.db")) as database:
+        token = "substr(csrf_token, 1, instr(csrf_token, '.') - 1)"
+        assert database.execute(f"UPDATE adjudge_server_sessions SET csrf_token = {token}").rowcount > 0
+        database.commit()
+
+    assert ana.get("/v1/results").status_code == 401
+
+
+@pytest.mark.parametrize("has_session", [True, False])
+def test_a_broken_form_is_an_error_of_its_sender(server: RunningServer, has_session: bool):
+    """Not of the server, whoever sends it."""
+    client = server.sign_in("Ana") if has_session else server.open_browser()
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    answer = client.post("/approvals/some-id/decide", content=b"--x\r\nno header", headers=headers)
+
+    assert answer.status_code in (400, 401, 403)

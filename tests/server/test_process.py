@@ -19,6 +19,7 @@ import pytest
 from kit import docs, house
 from kit.cli import Line
 from kit.patience import HANG, wait_for
+from kit.process import start_module
 from kit.server import CONFIG, PASSWORD, httpx
 
 pytestmark = [pytest.mark.integration, pytest.mark.skipif(os.name == "nt", reason="signals of Unix")]
@@ -182,6 +183,14 @@ def test_a_server_starts_answers_reloads_and_stops(folder, line):
         assert running.stop() == 0
 
 
+def test_a_signal_that_comes_as_soon_as_the_address_is_known_stops_it(folder):
+    """Whoever starts it reads the address, and may stop it before it listens for signals."""
+    process = start_module("stopped_command", str(folder), "serve", "--port", "0", stderr=subprocess.STDOUT)
+    output, _ = process.communicate(timeout=HANG)
+
+    assert (process.returncode, "http://127.0.0.1" in output) == (0, True), output
+
+
 def test_what_is_under_way_is_finished_and_what_waits_is_handed_back(folder, line):
     """SIGTERM: one waits and is answered with 503 at once, one is being judged and is answered when it is."""
     (folder / "adjudge.toml").write_text(CONFIG + SLOW_GATE, encoding="utf-8")
@@ -232,6 +241,9 @@ def count_contents(url: str, key: str) -> tuple[int, int]:
         ("[server]\nhost = '0.0.0.0'\n", ("[server] public_url", "0.0.0.0")),
         ("[server]\npublic_url = 'http://adjudge.example'\n", ("[server] public_url", "https")),
         ("[server]\npublic_url = 'https://a.example/x'\n", ("[server] public_url",)),
+        ("[server]\npublic_url = 'http://localhost:8318'\n", ("[server] public_url", "127.0.0.1")),
+        ("[server]\npublic_url = 'http://app.localhost.'\n", ("[server] public_url", "127.0.0.1")),
+        ("[server]\nhost = 'localhost'\n", ("[server] host", "127.0.0.1")),
         ("[server]\nlargest_body = 0\n", ("[server]: largest_body",)),
         ("[server]\ndeadline = 0\n", ("[server]: deadline",)),
         ("[server]\ndeadline = true\n", ("[server]: deadline",)),

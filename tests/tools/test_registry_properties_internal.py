@@ -27,8 +27,8 @@ from adjudge.tools import (
     ToolUsage,
     forge,
 )
-from adjudge.tools.obstacles import RegistryLimits, find_use_obstacle
 from adjudge.tools.promotion import compute_cool_down, find_promotion_obstacle
+from adjudge.tools.registry_obstacles import RegistryLimits, find_use_obstacle
 from kit.clock import Clock
 from kit.environment import FULL
 from kit.registries import make_judge

@@ -48,7 +48,7 @@ def read_openinference(document: Document) -> AgentRun:
         kind, agent = _name_kind(span), agents[span.id]
         if kind not in ("LLM", "TOOL") and span is not trace.root:
             continue
-        attributes = open_members(span.attributes)
+        attributes = nest_dotted_names(span.attributes)
         trace.session = trace.session or pick(attributes, "session", "id")
         if kind == "LLM":
             trace.requests.append(_read_request(span, attributes, agent, transcript))
@@ -59,7 +59,7 @@ def read_openinference(document: Document) -> AgentRun:
     return read_trace(transcript, trace)
 
 
-def open_members(value: Any) -> dict[str, Any]:
+def nest_dotted_names(value: Any) -> dict[str, Any]:
     """Open an object or a list one level deep: names with dots are put together by what stands before the first."""
     if isinstance(value, list):
         return {str(place): member for place, member in enumerate(value)}
@@ -80,7 +80,7 @@ def open_members(value: Any) -> dict[str, Any]:
 def pick(value: Any, *names: str) -> Any:
     """Return the value at some names, one in the other; ``None`` where there is nothing."""
     for name in names:
-        value = open_members(value).get(name)
+        value = nest_dotted_names(value).get(name)
     return value
 
 
@@ -97,7 +97,7 @@ def _is_handoff(span: Span, attributes: Mapping[str, Any]) -> bool:
 
 def _read_request(span: Span, attributes: Mapping[str, Any], agent: str | None, transcript: Transcript) -> ModelRequest:
     made = attributes.get("llm")
-    members = open_members(made)
+    members = nest_dotted_names(made)
     return ModelRequest(
         span=span,
         agent=agent,
@@ -116,7 +116,7 @@ def _read_messages(value: Any, role: str, transcript: Transcript) -> tuple[Messa
 
 def _open_message(value: Any, transcript: Transcript) -> dict[str, Any]:
     """Return a message in the form of Chat Completions; a text that it holds twice is read once."""
-    members = open_members(pick(value, "message"))
+    members = nest_dotted_names(pick(value, "message"))
     parts = [_open_part(part) for part in _list_numbered(members.get("contents"), transcript)]
     calls = [pick(call, "tool_call") for call in _list_numbered(members.get("tool_calls"), transcript)]
     content = members.get("content")
@@ -135,7 +135,7 @@ def _open_message(value: Any, transcript: Transcript) -> dict[str, Any]:
 
 
 def _open_part(value: Any) -> dict[str, Any]:
-    members = open_members(pick(value, "message_content"))
+    members = nest_dotted_names(pick(value, "message_content"))
     return {"type": members.get("type", "text" if "text" in members else ""), "text": members.get("text"), **members}
 
 
@@ -143,19 +143,19 @@ def _stands_among(part: Mapping[str, Any], calls: Sequence[Any]) -> bool:
     """Return whether a part is a call that the message has among its calls too; one with another id is none of them."""
     if part["type"] != "tool_use":
         return False
-    made = open_members(part.get("tool_use"))
+    made = nest_dotted_names(part.get("tool_use"))
     name = next((one for one in (part.get("id"), part.get("tool_use_id"), made.get("id")) if one is not None), None)
-    return bool(calls) if name is None else any(open_members(call).get("id") == name for call in calls)
+    return bool(calls) if name is None else any(nest_dotted_names(call).get("id") == name for call in calls)
 
 
 def _open_call(value: Any) -> dict[str, Any]:
-    members = open_members(value)
-    return {"id": members.get("id"), "function": open_members(members.get("function"))}
+    members = nest_dotted_names(value)
+    return {"id": members.get("id"), "function": nest_dotted_names(members.get("function"))}
 
 
 def _list_numbered(value: Any, transcript: Transcript) -> list[Any]:
     """List what is numbered, in order; the numbers need neither begin with 0 nor be without gaps."""
-    members = open_members(value)
+    members = nest_dotted_names(value)
     if not all(name.isdecimal() and name.isascii() and len(name) < 10 for name in members):
         transcript.report("a list in a span has a member without a number")
         return []
@@ -178,7 +178,7 @@ def _read_tool(span: Span, attributes: Mapping[str, Any], agent: str | None) -> 
 
 
 def _read_usage(value: Any) -> Usage | None:
-    members = open_members(value)
+    members = nest_dotted_names(value)
     tokens = [_read_whole(members.get(name)) for name in ("prompt", "completion")]
     if tokens[0] is None or tokens[1] is None:
         return None

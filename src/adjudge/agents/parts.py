@@ -64,9 +64,9 @@ def render_part(run: AgentRun, part: RunPart) -> RenderedRun:
     """
     room = run.budget * CHARACTERS
     judged = [step for step in run.steps[part.begin : part.end] if step.role != "system"]
-    text, missing = _render_judged(judged, room * 3 // 4, part)
+    text, cut_characters = _render_judged(judged, room * 3 // 4, part)
     before, left_out = _render_before(run.steps[: part.begin], room - len(text) - 60)
-    characters = missing + left_out.get("characters", 0)
+    characters = cut_characters + left_out.get("characters", 0)
     counts = left_out | ({"characters": characters} if characters else {})
     return RenderedRun(text=f'{{\n "before": {before},\n "judged": {text}\n}}', left_out=counts)
 
@@ -78,10 +78,10 @@ def _render_judged(steps: Sequence[Step], room: int, part: RunPart) -> tuple[str
     """
     limit = room
     while limit:
-        items, missing = cut_steps(steps, limit)
+        items, cut_characters = cut_steps(steps, limit)
         text = json.dumps(items, ensure_ascii=False, indent=1)
         if len(text) <= room:
-            return text, missing
+            return text, cut_characters
         limit //= 2
     raise UsageError(
         f"{part.name} has {len(steps):,} steps, which do not fit into the run's budget; raise the budget, or judge "

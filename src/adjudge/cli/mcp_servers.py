@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from adjudge.errors import UsageError
-from adjudge.formats.loopback import resolve_loopback
+from adjudge.formats.loopback import normalise_loopback
 from adjudge.formats.text import flatten, show
 from adjudge.mcp.pins import name_source
 from adjudge.models.providers.route import find_proxy
@@ -105,7 +105,7 @@ async def _open_http(address: str) -> AsyncIterator[Any]:
 async def _keep_here(request: httpx2.Request) -> None:
     """Look for this machine's names nowhere else; the server and its certificate are asked by the name given."""
     host = request.url.host
-    if (here := resolve_loopback(host)) is not None:
+    if (here := normalise_loopback(host)) is not None:
         request.extensions = {**request.extensions, "sni_hostname": host}
         request.url = request.url.copy_with(host=here)
 

@@ -81,8 +81,8 @@ def open_tool(named: ToolOptions, entries: Sequence[ProbeBaseline]) -> AbstractA
     if named.mcp_tool is not None or named.mcp_pins is not None:
         raise UsageError("--mcp-tool and --mcp-pins are for a tool of an MCP server; name it with --mcp")
     if named.function is not None:
-        return nullcontext(_find_function(named.function))
-    return nullcontext(_find_program(named.command or ""))
+        return nullcontext(_open_function_tool(named.function))
+    return nullcontext(_make_program_tool(named.command or ""))
 
 
 def _split_command(option: str, command: str) -> list[str]:
@@ -96,7 +96,7 @@ def _split_command(option: str, command: str) -> list[str]:
     return words
 
 
-def _find_function(name: str) -> Callable[[Any], Any]:
+def _open_function_tool(name: str) -> Callable[[Any], Any]:
     """Import the function that ``--function`` names.
 
     Raises ``UsageError`` for a name of another form, and for what cannot be imported or called.
@@ -113,7 +113,7 @@ def _find_function(name: str) -> Callable[[Any], Any]:
     return target
 
 
-def _find_program(command: str) -> Callable[[Any], Any]:
+def _make_program_tool(command: str) -> Callable[[Any], Any]:
     """Make a function that runs a program on its input.
 
     Raises ``UsageError`` for a program that is not there.

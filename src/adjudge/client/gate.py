@@ -27,7 +27,7 @@ from adjudge.errors import ServerError, UsageError
 from adjudge.guards.approval_digest import CONTEXT, find_other
 from adjudge.guards.decision import Decision, block
 from adjudge.guards.decorator import GuardingGate, make_guard
-from adjudge.judges.evaluate import since
+from adjudge.judges.evaluate import measure_ms
 from adjudge.sync import make_sync_method
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -225,7 +225,7 @@ class RemoteGate:
             would_allow=False,
             subject=subject,
             metadata=metadata_copy,
-            duration_ms=since(started),
+            duration_ms=measure_ms(started),
         )
 
 

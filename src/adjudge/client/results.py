@@ -10,7 +10,7 @@ from adjudge.client.connection import Connection
 from adjudge.client.payload import read_answer
 from adjudge.formats.typed import read_typed
 from adjudge.ledger.entry import Entry
-from adjudge.ledger.recorded import RecordedResult, ResultPeriod, ResultState
+from adjudge.ledger.short_results import RecordedResult, ResultPeriod, ResultState
 from adjudge.result import DecidedBy
 from adjudge.sync import make_sync_method, run_sync
 

@@ -6,26 +6,23 @@ path, lies elsewhere, and is bound by a digest over itself and every file that i
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from adjudge.config.file import Config, check_keys, find_recording, read_config
+from adjudge.config.file import Config, check_keys
 from adjudge.config.gates import check_gate_ready, close_gate, open_approvals, open_gate
+from adjudge.config.hook_binding import SQLITE, list_named_files
 from adjudge.config.ledger import CommandRecorder, find_place, open_ledger
-from adjudge.errors import Argument, UsageError
+from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_seconds
 from adjudge.formats.text import show
 from adjudge.guards.gate import Gate
 from adjudge.guards.tool_guard.effects import read_effects
 from adjudge.guards.tool_guard.guard import CallMatch, ToolGuard
-from adjudge.guards.tool_guard.patterns import ToolKey
+from adjudge.guards.tool_guard.tool_gates import ToolKey
 from adjudge.harness.checking import CallGuard, HookGuard, KnownSources, PendingAnswer
 from adjudge.harness.events import Harness
 from adjudge.harness.guard_server import GuardServer, NotChecked, read_server_table
@@ -42,8 +39,6 @@ LONGEST_OBSERVATION = timedelta(days=30)
 HookMode = Literal["enforce", "observe"]
 
 _SERVER = ("server", "tool", "gate", "source", "effects")
-
-_SQLITE = "sqlite:///"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,138 +198,6 @@ def _check_until(until: date | None, today: date) -> None:
         raise UsageError(f'mode = "observe" ends within {days} days, got {until}; write a day before', argument="until")
 
 
-# ---------------------------------------------------------------- where it comes from
-
-
-def read_bound_config(path: Path, *, digest: str | None, allow_python: bool = False) -> Config:
-    """Read the configuration of a hook, which has to be the one that was installed.
-
-    Raises ``UsageError`` for a path that is relative, a link or writable by everybody, for another ``digest`` (``None``
-    compares none), and for code in it unless ``allow_python``, or a server is asked, which runs it.
-    """
-    if not path.is_absolute():
-        raise UsageError(Argument("config"), f" must be an absolute path, got {show(str(path))}", argument="config")
-    _check_file(path)
-    config = read_config(path)
-    if not allow_python and "server" not in config.hook and (code := find_python(config)) is not None:
-        raise UsageError(
-            f"{path} runs code ({show(code)}); take it out, or install the hook with ",
-            Argument("allow_python", "True"),
-            argument="allow_python",
-        )
-    if "server" not in config.hook:
-        _check_ledger(config)
-    if digest is not None and digest != digest_installed(config):
-        raise UsageError(
-            f"{path}, or a file that it names, has changed since the hook was installed; read it, and run "
-            "adjudge hook install again"
-        )
-    return config
-
-
-def digest_installed(config: Config) -> str:
-    """Digest what an installed hook is bound to: with a server, which has the gates and what they name, the file."""
-    return (config.digest or "") if "server" in config.hook else digest_config(config)
-
-
-def check_outside(path: Path, cwd: str) -> None:
-    """Raise ``UsageError`` for a configuration that lies in the folder of a session, where the agent writes."""
-    if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(cwd)):
-        raise UsageError(f"{path} lies in the folder of the session, {cwd}, where the agent can write; move it")
-
-
-def find_project(path: Path) -> Path | None:
-    """Find the git project that a file lies in, where an agent that works on it can write; ``None`` for no project."""
-    return next((folder for folder in Path(os.path.realpath(path)).parents if (folder / ".git").exists()), None)
-
-
-def _check_file(path: Path) -> None:
-    """Raise ``UsageError`` for a configuration that is not there, is a link, or can be written by everybody."""
-    try:
-        mode = path.lstat().st_mode
-    except OSError as error:
-        raise UsageError(
-            f"cannot read the configuration {path}: {error.strerror}; name a file with ",
-            Argument("config"),
-            argument="config",
-        ) from None
-    if stat.S_ISLNK(mode):
-        raise UsageError(f"{path} is a link, and what it leads to can be changed; name the file itself")
-    if mode & stat.S_IWOTH:
-        raise UsageError(f"{path} can be written by everybody; take that right away (chmod o-w)")
-
-
-def _check_ledger(config: Config) -> None:
-    url = config.ledger.get("url")
-    if url is None:
-        raise UsageError(f"{config.path}: [ledger] needs url: what the agent does is recorded, and people are asked")
-    if (url.startswith(_SQLITE) or "://" not in url) and not Path(url.removeprefix(_SQLITE)).is_absolute():
-        raise UsageError(f"{config.path}: [ledger] url must be absolute for a hook, like sqlite:////home/ana/guard.db")
-
-
-def find_python(config: Config) -> str | None:
-    """Find code that a configuration names; ``None`` where there is none."""
-    for value in _walk(_list_tables(config)):
-        if isinstance(value, str) and value.strip().startswith("python:"):
-            return value
-        if isinstance(value, dict) and ("python" in value or value.get("name") == "python"):
-            return str(value)
-    return None
-
-
-def digest_config(config: Config) -> str:
-    """Digest a configuration and every file that it names: rubrics, what rules read, recordings, and modules."""
-    files = {str(file): _digest_file(file) for file in list_named_files(config)}
-    return hashlib.sha256(json.dumps([config.digest, files], sort_keys=True).encode()).hexdigest()
-
-
-def list_named_files(config: Config) -> tuple[Path, ...]:
-    """List the files that a configuration names, in order; each text that is a file's path counts."""
-    folder = config.folder or Path()
-    named: set[Path] = set()
-    for value in _walk(_list_tables(config)):
-        if isinstance(value, str) and 0 < len(value) < 1_000 and "\n" not in value and "\0" not in value:
-            named |= {path for path in _list_candidates(folder, value) if path.is_file()}
-    return tuple(sorted(named))
-
-
-def _list_candidates(folder: Path, text: str) -> list[Path]:
-    recording = find_recording(text)
-    if recording is not None:  # its rows are the verdicts of the judge that replays it
-        return [folder / recording]
-    if not text.strip().startswith("python:"):
-        return [folder / text]
-    module = text.strip().removeprefix("python:").partition(":")[0].replace(".", "/")
-    return [folder / f"{module}.py", *sorted((folder / module.partition("/")[0]).rglob("*.py"))]
-
-
-def _list_tables(config: Config) -> dict[str, Any]:
-    """List what names files and code; the ledger's file, its key and caches change while they are used."""
-    gates = {name: {key: gate[key] for key in gate if key != "cache"} for name, gate in config.gates.items()}
-    redact = {"redact": config.ledger["redact"]} if "redact" in config.ledger else {}
-    tables = {"defaults": config.defaults, "judges": config.judges, "rubrics": config.rubrics, "gates": gates}
-    # The key of the server may be replaced.
-    hook = {name: value for name, value in config.hook.items() if name != "server"}
-    return {**tables, "ledger": redact, "approvals": config.approvals, "hook": hook}
-
-
-def _walk(value: Any) -> Iterator[Any]:
-    """Yield a value and all values in it, at any depth and in no promised order; keys are left out."""
-    values = [value]
-    while values:
-        value = values.pop()
-        yield value
-        if isinstance(value, Mapping):
-            values += value.values()
-        elif isinstance(value, list | tuple):
-            values += value
-
-
-def _digest_file(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
-
-
 # ---------------------------------------------------------------- opening
 
 
@@ -476,7 +339,7 @@ class GuardMaker:
         # What is written into a cache is what its judge says. No digest binds it, because it changes as it is used.
         databases = [config.resolve_path(gate["cache"]) for gate in config.gates.values() if "cache" in gate]
         place = find_place(config, None)
-        databases += [Path(place.removeprefix(_SQLITE))] if place.startswith(_SQLITE) else []
+        databases += [Path(place.removeprefix(SQLITE))] if place.startswith(SQLITE) else []
         own += [Path(f"{database}{end}") for database in databases for end in ("", "-wal", "-shm", "-journal")]
         own += [config.resolve_path(config.ledger["key"])] if "key" in config.ledger else []
         own += [] if self.settings.server is None else [Path(self.settings.server.key)]

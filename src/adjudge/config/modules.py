@@ -102,7 +102,7 @@ class PlaceGuard:
         places = self.list_places()
         if len(places) < 2:
             return None
-        holders = _find_holders(name, places) if path is None else _find_parts(path, places)
+        holders = _find_ambiguous_folders(name, places) if path is None else _find_parts(path, places)
         if len(holders) < 2:
             return None
         first, second, *_ = holders
@@ -115,7 +115,7 @@ class PlaceGuard:
         return [place for place in (*self.folders, *extra) if place in path]
 
 
-def _find_holders(name: str, places: Sequence[Path]) -> list[Path]:
+def _find_ambiguous_folders(name: str, places: Sequence[Path]) -> list[Path]:
     """Find the folders that have a module, unless Python takes it from elsewhere."""
     if name in sys.builtin_module_names or name in sys.stdlib_module_names:
         return []

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from adjudge.config.file import Config, check_keys
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_seconds, check_whole_number
-from adjudge.formats.loopback import is_this_machine
+from adjudge.formats.loopback import is_this_machine, normalise_loopback
 from adjudge.formats.text import show
 from adjudge.guards.approval.request import LONGEST_UNDO
 
@@ -141,6 +141,15 @@ class ServerSettings:
         return self.base_url.startswith("https:")
 
     @property
+    def needs_browser_key(self) -> bool:
+        """Return whether a form needs more than a session's cookie, because programs of this machine can have that.
+
+        A browser sends a cookie to every port of a host: one of plain http to all of them, and a ``Secure`` one, where
+        the host is this machine, to those of plain http too.
+        """
+        return not self.is_secure or is_this_machine(urlsplit(self.base_url).hostname or "")
+
+    @property
     def is_local(self) -> bool:
         """Return whether it listens on this machine's own addresses alone."""
         return is_this_machine(self.host)
@@ -148,8 +157,12 @@ class ServerSettings:
     @property
     def allowed_hosts(self) -> frozenset[str]:
         """The names that a request may be for, in lower case and without a port."""
-        names = {(urlsplit(self.base_url).hostname or "").lower(), *map(str.lower, self.hosts)}
-        return frozenset(names | set(LOOPBACK_NAMES) if self.is_local else names)
+        return self.page_hosts | set(LOOPBACK_NAMES) if self.is_local else self.page_hosts
+
+    @property
+    def page_hosts(self) -> frozenset[str]:
+        """The names of ``allowed_hosts`` under which pages are shown; forms are taken from ``base_url`` alone."""
+        return frozenset({(urlsplit(self.base_url).hostname or "").lower(), *map(str.lower, self.hosts)})
 
 
 _TEXTS = ("host", "uds", "uds_mode", "public_url", "judge", "runs")
@@ -280,6 +293,7 @@ def _check_address(settings: ServerSettings, where: str) -> None:
                 f"{where} public_url is needed where host is {show(settings.host)}, which others can reach; write the "
                 'address that they use, like "https://adjudge.example"'
             )
+        _check_one_address(settings.host, f"{where} host")
         return
     key = f"{where} public_url"
     try:
@@ -295,4 +309,19 @@ def _check_address(settings: ServerSettings, where: str) -> None:
         raise UsageError(
             f"{key} must begin with https, since passwords and keys would be sent in the clear; got "
             f"{show(settings.public_url)}"
+        )
+    if parts.scheme == "http":
+        _check_one_address(host, key)
+
+
+def _check_one_address(host: str, key: str) -> None:
+    """Raise ``UsageError`` for a name of this machine that stands for two addresses.
+
+    A browser tries both, so a program that takes the same port of the other one is the same site to it: it would get
+    what the browser stored for ours, and the password that somebody types.
+    """
+    if normalise_loopback(host) == "localhost":
+        raise UsageError(
+            f"{key} is {show(host)}, which is both 127.0.0.1 and ::1, so that another program can answer at the one "
+            "that is free; write 127.0.0.1"
         )

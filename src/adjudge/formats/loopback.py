@@ -19,7 +19,7 @@ def is_this_machine(host: str) -> bool:
     return _read_name(_normalise_host(host)) is not None
 
 
-def resolve_loopback(host: str) -> str | None:
+def normalise_loopback(host: str) -> str | None:
     """Find the address or name under which every system knows a host that may be this machine, or ``None``.
 
     Reads what any resolver reads: ``127.1``, ``0x7f.1`` and ``2130706433`` are 127.0.0.1, and letters and digits may be

@@ -10,7 +10,7 @@ from adjudge.guards.approval.completeness import Gap as Gap
 from adjudge.guards.approval.completeness import GapKind as GapKind
 from adjudge.guards.approval.completeness import digest_shown as digest_shown
 from adjudge.guards.approval.figures import ReviewerFigures as ReviewerFigures
-from adjudge.guards.approval.pending import PendingDecision as PendingDecision
+from adjudge.guards.approval.pending_decisions import PendingDecision as PendingDecision
 from adjudge.guards.approval.queue import QueueChoices as QueueChoices
 from adjudge.guards.approval.queue import QueuedRequest as QueuedRequest
 from adjudge.guards.approval.queue import QueueOrder as QueueOrder
@@ -90,8 +90,8 @@ from adjudge.guards.tool_guard.guard import ToolGuard as ToolGuard
 from adjudge.guards.tool_guard.history import AllowedCall as AllowedCall
 from adjudge.guards.tool_guard.history import CallHistory as CallHistory
 from adjudge.guards.tool_guard.history import read_call_history as read_call_history
-from adjudge.guards.tool_guard.patterns import ToolKey as ToolKey
 from adjudge.guards.tool_guard.screens import CallScreen as CallScreen
 from adjudge.guards.tool_guard.screens import ResultScreen as ResultScreen
 from adjudge.guards.tool_guard.screens import Screened as Screened
+from adjudge.guards.tool_guard.tool_gates import ToolKey as ToolKey
 from adjudge.guards.tool_guard.unfinished import UnfinishedCall as UnfinishedCall

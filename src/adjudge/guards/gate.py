@@ -8,7 +8,7 @@ What a gate does with a result that is no pass is decided in ``gate_policy.py`` 
 certificate covers a result in ``certificate/qualification.py`` (``qualify``).
 
 Which answer of people opens a pending decision is decided here (``Check.resume``); whose vote counts, in
-``approval/vote_count.py``. Which contents are audited is decided in ``audit.py`` (``Audit.draws``). Rewriting until it
+``approval/votes.py``. Which contents are audited is decided in ``audit.py`` (``Audit.draws``). Rewriting until it
 passes is ``judges/improve.py``.
 """
 
@@ -68,12 +68,12 @@ from adjudge.guards.monitor import Monitor
 from adjudge.guards.pending_store import PendingStore
 from adjudge.hooks import call_safely, logger, notify
 from adjudge.judges.chain import JudgeChain, has_release_policy
-from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, explain_failed_rules, since
+from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, explain_failed_rules, measure_ms
 from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import as_judge
 from adjudge.ledger.judged import describe_judged
 from adjudge.ledger.payload import check_text
-from adjudge.ledger.recorded import PERSON_ASKED
+from adjudge.ledger.short_results import PERSON_ASKED
 from adjudge.ledger.signature import render_public_key
 from adjudge.result import DecidedBy, JudgeResult, RuleResult
 from adjudge.rubric.file import load_rubric
@@ -496,7 +496,7 @@ class Check:
     async def _record(self, decision: Decision) -> Decision:
         """Record the decision; one that cannot be recorded does not let anything through."""
         gate = self.gate
-        decision = replace(decision, duration_ms=since(self.started))
+        decision = replace(decision, duration_ms=measure_ms(self.started))
         uses_approval = decision.allowed and decision.approval_id is not None
         store = gate.pending_store if uses_approval else None
         decision = await (self._append(decision) if store is None else self._use(decision, store))

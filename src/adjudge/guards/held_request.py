@@ -1,4 +1,4 @@
-"""The thing that an approval is good for once only: an HTTP request, or an agent's call of a tool. Pure.
+"""A request that an approval opens once: an HTTP request, or an agent's call of a tool. Pure.
 
 A gate binds an approval to such a request through the basis of its pending decision, where ``describe`` stands under
 the request's kind. The kinds are few, and stand here, because each of them makes an approval good for one use.

@@ -8,7 +8,7 @@ from adjudge.guards.decision import Asker, Decision
 
 if TYPE_CHECKING:
     from adjudge.guards.approval.approval import Status
-    from adjudge.guards.approval.pending import PendingDecision
+    from adjudge.guards.approval.pending_decisions import PendingDecision
     from adjudge.guards.monitor import Monitor
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from adjudge.content import content_text, digest_text
 from adjudge.errors import AdjudgeError, UsageError
-from adjudge.guards.approval.pending import PendingDecision
+from adjudge.guards.approval.pending_decisions import PendingDecision
 from adjudge.guards.decision import Decision
 from adjudge.guards.gate import Gate
 from adjudge.guards.held_request import HeldRequest

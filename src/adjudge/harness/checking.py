@@ -1,7 +1,7 @@
 """The answer to one event of a harness: what is asked of the guard, and what the harness is told.
 
-Whether a call may be made is decided in ``guards/tool_guard/guard.py`` (``ToolGuard``), and how an answer is written in
-``answers.py``.
+Whether a call may be made is decided in ``guards/tool_guard/guard.py`` (``ToolGuard``), which gate checks a tool in
+``guards/tool_guard/tool_gates.py``, and how an answer is written in ``answers.py``.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def ask_server(server: GuardServer, path: str, body: bytes, *, seconds: float, c
     try:
         connection = _connect(server, end)
         with connection:
-            connection.settimeout(_left(end))
+            connection.settimeout(_find_seconds_left(end))
             # A server that refuses a body may close before it has read all of it, and its answer says why.
             with suppress(BrokenPipeError, ConnectionResetError):
                 connection.sendall(head.encode("ascii") + b"\r\n" + body)
@@ -249,7 +249,7 @@ def _connect_unix(path: str, owner: int, end: float) -> socket.socket:
         raise NotChecked(f"{path} is no socket of the server's account")
     connection = socket.socket(socket.AF_UNIX)
     try:
-        connection.settimeout(_left(end))
+        connection.settimeout(_find_seconds_left(end))
         connection.connect(path)
         _check_peer(connection, path, owner)
     except BaseException:
@@ -293,9 +293,9 @@ def _connect_tls(server: GuardServer, end: float) -> Any:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     # One certificate counts, whoever signed it and whatever name it has.
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    plain = socket.create_connection((host, int(port or 443)), timeout=_left(end))
+    plain = socket.create_connection((host, int(port or 443)), timeout=_find_seconds_left(end))
     try:
-        plain.settimeout(_left(end))
+        plain.settimeout(_find_seconds_left(end))
         connection = context.wrap_socket(plain, server_hostname=host)
     except BaseException:
         plain.close()
@@ -338,7 +338,7 @@ def _receive(connection: Any, end: float) -> tuple[dict[str, str], bytes]:
 
 def _receive_part(connection: Any, end: float) -> bytes:
     # Of all that is left, and not for each byte: an answer that drips would else go on for ever.
-    connection.settimeout(_left(end))
+    connection.settimeout(_find_seconds_left(end))
     part: bytes = connection.recv(65_536)
     if not part:
         raise NotChecked("the answer is cut")
@@ -367,7 +367,7 @@ def _read_head(head: bytes) -> dict[str, str]:
     return headers
 
 
-def _left(end: float) -> float:
+def _find_seconds_left(end: float) -> float:
     left = end - time.monotonic()
     if left <= 0:
         raise TimeoutError

@@ -3,6 +3,8 @@
 Codex makes a call when its hook exits with 1, is killed, is late, cannot be started, or exits with 2 in silence, and
 Claude Code does so unless it is told otherwise. So the command is a shell script that knows one good ending, an answer
 with a mark behind it, and turns each other into exit 2 with a word.
+
+The digest in the command is computed in ``config/hook_binding.py`` (``digest_installed``).
 """
 
 from __future__ import annotations

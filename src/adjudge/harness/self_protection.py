@@ -4,8 +4,8 @@ An agent that writes them switches its guard off, and one that reads them knows 
 the harness's own tools for reading and editing, and its search through a folder above them; of a shell's command only
 the words are looked at, which is a net.
 
-That the configuration of a hook lies outside of the session is checked in ``config/hook.py`` (``check_outside``)
-and, with a server, in ``hook_client.py`` (``check_outside``).
+That the configuration of a hook lies outside of the session is checked in ``config/hook_binding.py``
+(``check_outside``) and, with a server, in ``hook_client.py`` (``check_outside``).
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """A guard in front of tools of the Model Context Protocol: on the server that has them, and on the client that calls.
 
+``GateMiddleware`` and ``GateExtension`` guard the server's tools (``mcp/server.py``), ``GuardedClient`` what a client
+calls (``mcp/client.py``).
+
 For the official SDK, ``mcp`` 2.0 or later.
 """
 

@@ -37,12 +37,12 @@ from adjudge.judges.chain_outcome import (
     decide_unanswered,
     find_needed_votes,
     has_stopped_seat,
-    in_seat_order,
     may_open,
     share_choices,
     share_votes,
+    sort_by_seat,
 )
-from adjudge.judges.evaluate import Evaluates, JudgeLike, add_usage, log_result, since
+from adjudge.judges.evaluate import Evaluates, JudgeLike, add_usage, log_result, measure_ms
 from adjudge.judges.judge import Judge, ModelSource, as_question, as_seat, asks_as
 from adjudge.models.model import Model
 from adjudge.question.question import Answer, Question
@@ -559,13 +559,13 @@ class _Run:
             "judge": self.chain.names[seat],
             "detail": " ".join(detail.split())[:500],
             "threshold": self.question.threshold,
-            "duration_ms": since(self.started[seat]),
+            "duration_ms": measure_ms(self.started[seat]),
             "question": self.question.digest,
             "subject": self.question.subject,
         }
         if inner_run is None:
             return JudgeResult(**members)
-        results = in_seat_order(inner_run.results)
+        results = sort_by_seat(inner_run.results)
         return JudgeChainResult(
             **members,
             decided_by="policy",
@@ -590,7 +590,7 @@ class _Run:
 
     def make_result(self, verdict: Verdict) -> JudgeChainResult:
         """Make the chain's result: the verdict, the policy when nobody decided, and every seat."""
-        chain, results = self.chain, in_seat_order(self.results)
+        chain, results = self.chain, sort_by_seat(self.results)
         opened = (
             verdict.outcome == "undecided"
             and chain.fail_open
@@ -604,7 +604,7 @@ class _Run:
             judge=chain.name,
             shown=verdict.seat,
             results=results,
-            duration_ms=since(self.begun),
+            duration_ms=measure_ms(self.begun),
         )
 
     def _make_answer(self, verdict: Verdict, results: Sequence[JudgeResult], *, opened: bool) -> Answer:

@@ -116,7 +116,7 @@ def count_votes(
     passed = [result for result in results if result.outcome == "passed"]
     failed = [result for result in results if result.outcome == "failed"]
     if len(passed) >= to_pass:
-        shown = min(passed, key=_score_of) if to_pass == seats else passed[to_pass - 1]
+        shown = min(passed, key=_get_score) if to_pass == seats else passed[to_pass - 1]
         return Verdict(outcome="passed", seat=shown)
     if len(failed) >= to_fail:
         return Verdict(outcome="failed", seat=failed[to_fail - 1])
@@ -226,7 +226,7 @@ def may_open(results: Sequence[JudgeResult]) -> bool:
     This and ``has_stopped_seat`` decide for ``fail_open``; whom a chain with it hears is in the note in ``chain.py``.
     """
     return not any(
-        result.outcome == "failed" or result.undecided_because in ENDING for result in _at_any_depth(results)
+        result.outcome == "failed" or result.undecided_because in ENDING for result in _walk_results(results)
     )
 
 
@@ -263,18 +263,18 @@ def share_choices(results: Sequence[JudgeResult], chosen: JudgeResult | None, se
     return sum(result.outcome == "passed" and result.value == chosen.value for result in results) / seats
 
 
-def _at_any_depth(results: Sequence[JudgeResult]) -> Iterator[JudgeResult]:
+def _walk_results(results: Sequence[JudgeResult]) -> Iterator[JudgeResult]:
     for result in results:
         yield result
         if isinstance(result, JudgeChainResult):
-            yield from _at_any_depth(result.results)
+            yield from _walk_results(result.results)
 
 
-def _score_of(result: JudgeResult) -> float:
+def _get_score(result: JudgeResult) -> float:
     return result.score if result.score is not None else 1.0
 
 
-def in_seat_order(results: Mapping[int, JudgeResult]) -> tuple[JudgeResult, ...]:
+def sort_by_seat(results: Mapping[int, JudgeResult]) -> tuple[JudgeResult, ...]:
     """Return results by seat, in the order of the seats."""
     return tuple(results[seat] for seat in sorted(results))
 

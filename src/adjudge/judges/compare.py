@@ -17,7 +17,7 @@ from adjudge.dataset.case import Case
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_whole_number
 from adjudge.judges.chain import JudgeChain
-from adjudge.judges.evaluate import JudgeLike, NoOther, RubricSource, add_usage, merge_case, since
+from adjudge.judges.evaluate import JudgeLike, NoOther, RubricSource, add_usage, measure_ms, merge_case
 from adjudge.judges.judge import Judge, ModelSource
 from adjudge.judges.open import find_judge
 from adjudge.judges.pair import PREFERENCES, OnConflict, Order, PairOrder, PairResult, decide_pair
@@ -299,7 +299,7 @@ async def _compare_opened(
         detail=verdict.detail,
         decided_by=verdict.decided_by,
         confidence=verdict.confidence,
-        duration_ms=since(started),
+        duration_ms=measure_ms(started),
         usage=add_usage([order.result for order in orders]),
         subject=questions[0].subject,
         subjects=(digest_text(content_text(a)), digest_text(content_text(b))),

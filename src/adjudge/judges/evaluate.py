@@ -406,7 +406,7 @@ class Evaluates(Generic[R]):
             question = replace(question, wants_objections=wants_objections, wants_reasons=wants_reasons)
         answer = decide_by_rules(question)
         if answer is not None:
-            result = self._make_result_of_rules(question, answer, since(started))
+            result = self._make_result_of_rules(question, answer, measure_ms(started))
             log_result(result)
             await notify(self.on_result, result, name="on_result")
         else:
@@ -601,6 +601,6 @@ def add_usage(replies: Sequence[Reply | JudgeResult]) -> Usage | None:
     return total
 
 
-def since(started: float) -> float:
+def measure_ms(started: float) -> float:
     """Return the milliseconds since a ``time.perf_counter()`` reading."""
     return (time.perf_counter() - started) * 1000.0

@@ -30,7 +30,7 @@ from adjudge.formats.arguments import (
 )
 from adjudge.formats.text import show
 from adjudge.hooks import call_safely, notify
-from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, log_result, make_result, since
+from adjudge.judges.evaluate import Evaluates, JudgeLike, RubricSource, log_result, make_result, measure_ms
 from adjudge.judges.part_results import answer_parts
 from adjudge.models.function import FunctionModel, as_model
 from adjudge.models.model import Model, Reply, Request, find_function
@@ -185,7 +185,7 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
         if question.each:
             started = time.perf_counter()
             total = await answer_parts(lambda posed: self._answer_one(posed, model), question)
-            return replace(total, duration_ms=since(started))
+            return replace(total, duration_ms=measure_ms(started))
         return await self._answer_one(question, model)
 
     async def _answer_one(self, question: Question, model: Model) -> JudgeResult:
@@ -205,7 +205,7 @@ class Judge(ReadOnly, Evaluates[JudgeResult]):
             raise
         except Exception as error:  # noqa: BLE001 - a model that fails leaves the judgement undecided
             answer = call.fail(error)
-        result = call.conclude(answer, since(started))
+        result = call.conclude(answer, measure_ms(started))
         log_result(result)
         return result
 

@@ -22,9 +22,9 @@ from adjudge.ledger.export import verify_export as verify_export
 from adjudge.ledger.ledger import Ledger as Ledger
 from adjudge.ledger.payload import Draft as Draft
 from adjudge.ledger.payload import StoreContent as StoreContent
-from adjudge.ledger.recorded import RecordedResult as RecordedResult
-from adjudge.ledger.recorded import ResultPeriod as ResultPeriod
-from adjudge.ledger.recorded import ResultState as ResultState
+from adjudge.ledger.short_results import RecordedResult as RecordedResult
+from adjudge.ledger.short_results import ResultPeriod as ResultPeriod
+from adjudge.ledger.short_results import ResultState as ResultState
 from adjudge.ledger.signature import create_signing_key as create_signing_key
 from adjudge.ledger.store import Transaction as Transaction
 from adjudge.ledger.upgrade import LedgerUpgrade as LedgerUpgrade

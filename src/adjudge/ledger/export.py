@@ -14,7 +14,7 @@ from adjudge.formats.text import clean
 from adjudge.ledger.entry import COLUMNS, HASH, PAYLOAD, SCHEMA, SEQ, Head, Row
 from adjudge.ledger.payload import MOST_BYTES
 from adjudge.ledger.signature import find_check, open_check
-from adjudge.ledger.verification import Chain, Verification, hand_on
+from adjudge.ledger.verification import Chain, Verification, call_for_each
 
 if TYPE_CHECKING:
     from adjudge.ledger.signature import PublicKey
@@ -89,7 +89,7 @@ def verify_export(
     check = open_check(public_key) if public_key is not None else None
     chain = Chain(head=read_head(head), check=check, find_check=find_check)
     try:
-        return chain.verify(_read_rows(path) if each is None else hand_on(_read_rows(path), each))
+        return chain.verify(_read_rows(path) if each is None else call_for_each(_read_rows(path), each))
     except OSError as error:
         raise UsageError(f"cannot read the export {os.fspath(path)}: {error.strerror}; name a file") from None
     except _BadLineError as error:

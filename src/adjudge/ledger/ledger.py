@@ -28,7 +28,7 @@ from adjudge.ledger.payload import Draft, StoreContent, check_text, choose_keep,
 from adjudge.ledger.signature import find_check, mark_document, open_check, open_signer
 from adjudge.ledger.store import PAGE, Store, Transaction, check_place, explain_missing
 from adjudge.ledger.upgrade import LedgerUpgrade, upgrade_tables
-from adjudge.ledger.verification import Chain, Verification, find_columns_changed, hand_on
+from adjudge.ledger.verification import Chain, Verification, call_for_each, find_columns_changed
 from adjudge.ledger.writer import LedgerWriter
 from adjudge.result import JudgeResult
 
@@ -444,7 +444,7 @@ def _verify_store(store: Store, chain: Chain, each: Callable[[Row], object] | No
     differences: list[tuple[int, str]] = []
     try:
         with closing(store.stream(lambda seq, difference: differences.append((seq, difference)))) as rows:
-            verification = chain.verify(rows if each is None else hand_on(rows, each))
+            verification = chain.verify(rows if each is None else call_for_each(rows, each))
             return find_columns_changed(verification, differences)
     except DamagedError as error:
         # A text that is no UTF-8, or a page that is no page: damage is a finding, not a failure to look.

@@ -361,9 +361,9 @@ class Store:
         if seq == 0:
             # Beginning anew would make a ledger whose entries were all removed look like a new one.
             raise LedgerError(f"the ledger {self.name} has lost its entries; restore it, or begin another")
-        return self._put(statements, seq, prev, drafts)
+        return self._write_entries(statements, seq, prev, drafts)
 
-    def _put(self, statements: Statements, seq: int, prev: str, drafts: Sequence[Draft]) -> list[int]:
+    def _write_entries(self, statements: Statements, seq: int, prev: str, drafts: Sequence[Draft]) -> list[int]:
         """Write entries behind the place ``seq``, whose hash is ``prev``; their places."""
         rows: list[Row] = []
         at = format_time(datetime.now(UTC))  # one for all: they become part of the ledger at the same moment
@@ -444,7 +444,7 @@ class Store:
             for statement in SQLITE_DDL if statements.is_file else POSTGRES_DDL:
                 statements.execute(statement)
             genesis = {"schema": LEDGER_SCHEMA, "public_key": self._signer.public_key if self._signer else None}
-            self._put(statements, 0, NO_PREV, [write_draft("genesis", "", genesis | self._about)])
+            self._write_entries(statements, 0, NO_PREV, [write_draft("genesis", "", genesis | self._about)])
 
     def _check_genesis(self, statements: Statements) -> None:
         """Raise for a ledger that has lost its genesis entry, is of another schema, or is signed with another key."""

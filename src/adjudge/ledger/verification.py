@@ -302,7 +302,7 @@ def find_columns_changed(verification: Verification, differences: Sequence[tuple
     return replace(verification, valid=False, code="columns_changed", seq=seq, detail=detail)
 
 
-def hand_on(rows: Iterable[Row], each: Callable[[Row], object]) -> Generator[Row]:
+def call_for_each(rows: Iterable[Row], each: Callable[[Row], object]) -> Generator[Row]:
     """The same rows; each is handed to ``each`` when whoever checks them has found it in order and wants the next."""
     for row in rows:
         yield row

@@ -20,7 +20,7 @@ from adjudge.judges.chain_outcome import find_release_score
 from adjudge.labels.looks import CalibrationLook, Look, find_calibration, load_looks, write_look
 from adjudge.measurement.measure import name_judge_and_data
 from adjudge.measurement.promise import Promise, check_confidence, read_promise
-from adjudge.measurement.run_labels import read_queue
+from adjudge.measurement.run_labels import read_run_labels
 from adjudge.measurement.simple_sample import SampledCase, SimpleSample, read_simple_sample
 from adjudge.measurement.threshold_grid import ThresholdGrid, make_threshold_grid
 from adjudge.result import Outcome
@@ -162,7 +162,7 @@ def calibrate(
     check_calibrated(run)
     # Before any label is read: a sequence that was chosen by labels would promise nothing.
     grid = _make_grid(run)
-    labels = read_queue(run) if labels is None else tuple(labels)
+    labels = read_run_labels(run) if labels is None else tuple(labels)
     labelled = read_simple_sample(
         run,
         labels,

@@ -27,7 +27,7 @@ from adjudge.measurement.limit import LabelDraw, LimitKind
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import PeopleLabels
-from adjudge.measurement.run_labels import read_queue
+from adjudge.measurement.run_labels import read_run_labels
 from adjudge.runs.folder import Run, open_run
 from adjudge.runs.item import RunItem
 from adjudge.trust.double_sampling import compute_double_sampling
@@ -157,7 +157,7 @@ def make_call_rates(
             return make_call_rates(opened, labels=labels, labels_are_random=labels_are_random)
     if run.compares:
         raise UsageError(f"{run.folder} compares pairs, and calls are judged one by one")
-    every = read_queue(run) if labels is None else tuple(labels)
+    every = read_run_labels(run) if labels is None else tuple(labels)
     measurement = make_measurement(run, labels=every, labels_are_random=labels_are_random, most_disagreements=0)
     draw = _find_draw(run, every, measurement)
     reading = _read_calls(run, every, draw)
@@ -329,8 +329,8 @@ _OTHER: Mapping[CallStep, CallStep] = {"passed": "stopped", "stopped": "passed"}
 
 _METHOD = "double sampling, MOVER with Wilson and exact limits"
 
-_OPEN = ("allow", "stop")
-"""The labels that a call may have that people did not settle."""
+_SETTLED = ("allow", "stop")
+"""What people say of a call when they have settled it; of one that they have not, the truth is ``open``."""
 
 
 class _Estimator:
@@ -346,50 +346,53 @@ class _Estimator:
 
     def estimate_share(self, truth: str) -> Estimate:
         """Estimate the share of the calls that people would ``stop``, or ``allow``."""
-        return self._estimate_share_of(
-            sum(call.truth in _OPEN for call in self._reading.sample),
-            lambda as_if: self._divide_sums(self._find_total(truth, None, as_if), sum(self._draw.sizes.values())),
+        return self._estimate_share_with_limits(
+            sum(call.truth in _SETTLED for call in self._reading.sample),
+            lambda open_truth: self._divide_sums(
+                self._find_total(truth, None, open_truth), sum(self._draw.sizes.values())
+            ),
             is_census=_is_census(self._reading.calls),
         )
 
     def estimate_wrong(self, name: Decider, step: CallStep, truth: str) -> tuple[Estimate, Estimate]:
-        """Estimate what a decider does wrongly: as a share of all calls, and of those of which people say this.
+        """Estimate what a decider does wrongly: as a share of all calls, and of those whose truth is ``truth``.
 
-        Both are of the calls of which it is known what the decider did.
+        Both are of the calls of which it is known what the decider did. Each share is computed again as if every call
+        that people did not settle were ``open_truth``; ``None`` leaves those calls out.
         """
-        known = [call for call in self._reading.sample if call.steps[name] != "unknown" and call.truth in _OPEN]
+        known = [call for call in self._reading.sample if call.steps[name] != "unknown" and call.truth in _SETTLED]
         number = sum(call.steps[name] != "unknown" for call in self._reading.calls)
-        of_truth = sum(call.truth == truth for call in known)
+        truth_count = sum(call.truth == truth for call in known)
 
-        def find_all(as_if: str | None) -> WeightedShare | Estimate | None:
+        def share_of_all(open_truth: str | None) -> WeightedShare | Estimate | None:
             if not self._draw.is_known:
-                return self._weigh_strata(name, step, truth, as_if, of_all=True)
-            return self._divide_sums(self._find_total(truth, (name, step), as_if), number)
+                return self._weigh_strata(name, step, truth, open_truth, of_all=True)
+            return self._divide_sums(self._find_total(truth, (name, step), open_truth), number)
 
-        def find_part(as_if: str | None) -> WeightedShare | Estimate | None:
+        def share_of_truth(open_truth: str | None) -> WeightedShare | Estimate | None:
             if not self._draw.is_known:
-                return self._weigh_strata(name, step, truth, as_if, of_all=False)
-            wrong, right = (self._find_total(truth, (name, each), as_if) for each in (step, _OTHER[step]))
+                return self._weigh_strata(name, step, truth, open_truth, of_all=False)
+            wrong, right = (self._find_total(truth, (name, each), open_truth) for each in (step, _OTHER[step]))
             return find_part_of_sum(wrong, right)
 
-        all_calls = self._estimate_share_of(len(known), find_all, is_census=self._is_census(name, step))
-        if not of_truth:
+        all_calls = self._estimate_share_with_limits(len(known), share_of_all, is_census=self._is_census(name, step))
+        if not truth_count:
             nothing = Estimate(value=None, of=0, note=self._missing or "no labelled call is one of these")
             return all_calls, nothing
-        return all_calls, self._estimate_share_of(
-            of_truth, find_part, is_census=self._is_part_counted(name, step, truth)
+        return all_calls, self._estimate_share_with_limits(
+            truth_count, share_of_truth, is_census=self._is_truth_share_counted(name, step, truth)
         )
 
     def _is_census(self, name: Decider, step: CallStep) -> bool:
         return _is_census(call for call in self._reading.calls if call.steps[name] == step)
 
-    def _is_part_counted(self, name: Decider, step: CallStep, truth: str) -> bool:
+    def _is_truth_share_counted(self, name: Decider, step: CallStep, truth: str) -> bool:
         """Return whether the share of the wrong ones is counted: both kinds are, or one that is counted is none."""
         is_counted = {each: self._is_census(name, each) for each in (step, _OTHER[step])}
         held = {call.steps[name] for call in self._reading.sample if call.truth == truth}
         return all(is_counted.values()) or any(is_counted[each] and each not in held for each in is_counted)
 
-    def _estimate_share_of(
+    def _estimate_share_with_limits(
         self, of: int, find: Callable[[str | None], WeightedShare | Estimate | None], *, is_census: bool
     ) -> Estimate:
         """Estimate with limits that hold also if each of the calls that people did not settle is bad, or good.
@@ -402,7 +405,7 @@ class _Estimator:
         settled = find(None)
         if settled is None or settled.value is None:
             return Estimate(value=None, of=of, note="no labelled call is one of these")
-        every = [settled, *(find(truth) for truth in (_OPEN if self._has_open else ()))]
+        every = [settled, *(find(truth) for truth in (_SETTLED if self._has_open else ()))]
         limits = [(each.low, each.high) for each in every if each is not None]
         low = min((low for low, _ in limits if low is not None), default=None)
         high = max((high for _, high in limits if high is not None), default=None)
@@ -412,7 +415,9 @@ class _Estimator:
         # Limits for every look are computed at a higher level, so that they hold at this one at all looks together.
         return Estimate(value=settled.value, of=of, low=low, high=high, level=LEVEL, method=method)
 
-    def _find_total(self, truth: str, decider: tuple[Decider, CallStep] | None, as_if: str | None) -> WeightedShare:
+    def _find_total(
+        self, truth: str, decider: tuple[Decider, CallStep] | None, open_truth: str | None
+    ) -> WeightedShare:
         """Find the number of calls of which people say this, and with which a decider did this, with its limits."""
         import numpy as np
 
@@ -426,7 +431,7 @@ class _Estimator:
         cases = np.asarray([sizes.get(stratum, 0) for stratum in places], dtype=float)
         counts, labelled = np.zeros(len(places)), np.zeros(len(places))
         for call in filter(fits, self._reading.sample):
-            decided = as_if if call.truth == "open" else call.truth
+            decided = open_truth if call.truth == "open" else call.truth
             labelled[places[call.stratum]] += bool(decided)
             counts[places[call.stratum]] += decided == truth
         held = cases > 0
@@ -442,7 +447,7 @@ class _Estimator:
         return WeightedShare(value=total.value / number, low=total.low / number, high=total.high / number)
 
     def _weigh_strata(
-        self, name: Decider, step: CallStep, truth: str, as_if: str | None, *, of_all: bool
+        self, name: Decider, step: CallStep, truth: str, open_truth: str | None, *, of_all: bool
     ) -> Estimate | None:
         """Estimate without the sizes of the parts of strata, which are those of another run's verdicts."""
         import numpy as np
@@ -450,7 +455,7 @@ class _Estimator:
         places = {stratum: place for place, stratum in enumerate(self._draw.sizes)}
         table = np.zeros((3, len(places)))
         for call in self._reading.sample:
-            decided = as_if if call.truth == "open" else call.truth
+            decided = open_truth if call.truth == "open" else call.truth
             if decided:
                 is_of = call.steps[name] != "unknown" and (of_all or decided == truth)
                 is_wrong = is_of and call.steps[name] == step and decided == truth
@@ -464,7 +469,7 @@ class _Estimator:
 
 def _is_census(calls: Iterable[_Call]) -> bool:
     """Return whether people settled each of these calls."""
-    return all(call.truth in _OPEN for call in calls)
+    return all(call.truth in _SETTLED for call in calls)
 
 
 def _make_deciders(reading: _Reading, estimator: _Estimator) -> Iterator[DeciderRates]:

@@ -29,7 +29,7 @@ from adjudge.measurement.calibration import (
 from adjudge.measurement.comparison import JudgedCase, list_judged_cases
 from adjudge.measurement.measure import name_judge_and_data
 from adjudge.measurement.promise import Promise, check_confidence, read_promise
-from adjudge.measurement.run_labels import read_queue
+from adjudge.measurement.run_labels import read_run_labels
 from adjudge.measurement.simple_sample import SampledCase, SimpleSample, read_simple_sample
 from adjudge.measurement.threshold_grid import ThresholdGrid, make_threshold_grid
 from adjudge.result import JudgeResult, Outcome
@@ -199,7 +199,9 @@ def calibrate_cascade(
                 "(Judge(..., logprobs=True)), or let several judges vote"
             )
         every_label = (
-            tuple(dict.fromkeys((*read_queue(first), *read_queue(second)))) if labels is None else tuple(labels)
+            tuple(labels)
+            if labels is not None
+            else tuple(dict.fromkeys((*read_run_labels(first), *read_run_labels(second))))
         )
         verdicts = _read_verdicts(second)
         sampled = read_simple_sample(

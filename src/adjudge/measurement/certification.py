@@ -40,7 +40,7 @@ from adjudge.measurement.limit import RateLimit, find_quantile
 from adjudge.measurement.measure import measure_sample
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import describe_uncounted
-from adjudge.measurement.run_labels import read_queue
+from adjudge.measurement.run_labels import read_run_labels
 from adjudge.result import JudgeResult
 from adjudge.runs.folder import Run, open_run
 from adjudge.runs.item import RunItem
@@ -182,7 +182,7 @@ def _measure_and_certify(
         policy = read_release_policy(policy)
     if policy is not None:
         _check_policy(run, policy)
-    labels = read_queue(run) if labels is None else tuple(labels)
+    labels = read_run_labels(run) if labels is None else tuple(labels)
     measurement = measure_sample(run, labels, labels_are_random=labels_are_random)
     if measurement.other_contents:
         logger.warning("%s", describe_uncounted(measurement.other_contents))

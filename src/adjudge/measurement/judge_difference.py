@@ -24,7 +24,7 @@ from adjudge.measurement.limit import LabelDraw, LimitKind, find_wider_level
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import Measurement
 from adjudge.measurement.people import PeopleLabels
-from adjudge.measurement.run_labels import read_plan_file, read_queue
+from adjudge.measurement.run_labels import read_plan_file, read_run_labels
 from adjudge.runs.folder import Run
 from adjudge.trust.difference import PairedCounts, find_stratified_difference
 from adjudge.trust.extra import check_extra
@@ -111,7 +111,8 @@ def compare_judges(
     for run in (before, after):
         if run.compares:
             raise UsageError(f"{run.folder} compares pairs; adjudge agree measures each of the two judges")
-    every = tuple(labels) if labels is not None else tuple(dict.fromkeys((*read_queue(before), *read_queue(after))))
+    own = (*read_run_labels(before), *read_run_labels(after)) if labels is None else labels
+    every = tuple(dict.fromkeys(own)) if labels is None else tuple(labels)
     measurement = make_measurement(before, labels=every, labels_are_random=labels_are_random, most_disagreements=0)
     planned = find_plan_of_labels((before, after), every) if measurement.sampling == "plan" else None
     cases = _read_cases(before, after, every, planned)

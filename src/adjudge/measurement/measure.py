@@ -23,7 +23,7 @@ from adjudge.measurement.limit import RatedRun, find_limit
 from adjudge.measurement.measurement import ErrorsElsewhere, Measurement
 from adjudge.measurement.people import PeopleLabels
 from adjudge.measurement.preference_difference import find_preference_difference
-from adjudge.measurement.run_labels import read_plan_file, read_queue
+from adjudge.measurement.run_labels import read_plan_file, read_run_labels
 from adjudge.runs.folder import Run, open_run
 from adjudge.trust.corrected_rate import Refusal
 from adjudge.trust.double_sampling import Target
@@ -106,7 +106,7 @@ def _measure_join(
     measured_on: Run | str | os.PathLike[str] | None,
 ) -> Measurement:
     """Measure an open run, and the run ``measured_on`` for comparison; ``labels`` are by default those of its queue."""
-    measurement = _compare_with_people(run, read_queue(run) if labels is None else tuple(labels), options)
+    measurement = _compare_with_people(run, read_run_labels(run) if labels is None else tuple(labels), options)
     if measured_on is None:
         return measurement
     return replace(measurement, measured_on=_measure_other(measured_on, run, options))
@@ -183,7 +183,7 @@ def _measure_other(source: Run | str | os.PathLike[str], run: Run, options: Meas
                 "one; name a run of the same judge and rubric"
             )
     count_options = replace(options, by=None, alternative=False, most_disagreements=0)
-    measurement = _compare_with_people(source, read_queue(source), count_options)
+    measurement = _compare_with_people(source, read_run_labels(source), count_options)
     if not measurement.labelled:
         raise UsageError(f"{source.folder} has no labels, so nothing was measured on it; label it (adjudge label)")
     return ErrorsElsewhere(name=source.folder.name, measurement=measurement)

@@ -20,7 +20,7 @@ from adjudge.measurement.comparison import PeopleLabels
 from adjudge.measurement.judged_case import CaseTruth, find_verdict, read_stated_truth
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import OPEN, Measurement
-from adjudge.measurement.run_labels import read_queue
+from adjudge.measurement.run_labels import read_run_labels
 from adjudge.runs.folder import Run
 from adjudge.runs.item import RunItem, lacks_cost
 from adjudge.runs.same_question import check_same_question
@@ -270,7 +270,7 @@ class _Judged:
 
 
 def _find_people(run: Run, labels: Iterable[Label] | None) -> _People:
-    every = read_queue(run) if labels is None else tuple(labels)
+    every = read_run_labels(run) if labels is None else tuple(labels)
     return _People(every, PeopleLabels(every, None))
 
 

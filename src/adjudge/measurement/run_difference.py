@@ -29,7 +29,7 @@ from adjudge.measurement.limit import LabelDraw, LimitKind, find_level, find_qua
 from adjudge.measurement.look_record import write_look_record
 from adjudge.measurement.measurement import OPEN
 from adjudge.measurement.people import PeopleLabels
-from adjudge.measurement.run_labels import read_queue
+from adjudge.measurement.run_labels import read_run_labels
 from adjudge.runs.folder import Run
 from adjudge.trust.extra import check_extra
 from adjudge.trust.rate_difference import FEWEST_QUESTIONS, RateDifference, make_rate_difference
@@ -107,7 +107,7 @@ def compare_systems(
     for run in (before, after):
         _check_run(run)
     labels = None if labels is None else tuple(labels)
-    first, second = [_read_run(run, read_queue(run) if labels is None else labels) for run in (before, after)]
+    first, second = [_read_run(run, read_run_labels(run) if labels is None else labels) for run in (before, after)]
     questions = sorted(first.passed.keys() & second.passed.keys())
     if not questions:
         raise UsageError(f"{before.folder} and {after.folder} have no case in common; run both on one data set")

@@ -23,7 +23,7 @@ from adjudge.measurement.label_origin import Planned
 from adjudge.runs.folder import Run
 
 
-def read_queue(run: Run) -> tuple[Label, ...]:
+def read_run_labels(run: Run) -> tuple[Label, ...]:
     """The labels that were given to the cases of a run with ``adjudge label``; none where nobody did.
 
     Of a run that is read without leaving a trace in its folder, a copy of their file is read.

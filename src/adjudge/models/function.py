@@ -24,7 +24,7 @@ from adjudge.models.defaults import EXAMPLE
 from adjudge.models.function_identity import identify_function, name_function
 from adjudge.models.function_signature import (
     Parameters,
-    check_first_parameter,
+    check_content_name,
     describe,
     describe_signature,
     find_kind,
@@ -318,7 +318,7 @@ def as_model(source: object, name: str | None = None, *, max_concurrency: int = 
         shape: FunctionShape = "pair" if is_pair else "function"
         return _make_model(source, name, max_concurrency=max_concurrency, shape=shape)
     if find_kind(source, named=True) == "model":  # a judge by what it says that it returns
-        check_first_parameter(source)
+        check_content_name(source)
     return judge_function(source, name=name, max_concurrency=max_concurrency)
 
 

@@ -28,7 +28,7 @@ INPUT_NAMES = ("content", "task", "reference", "context", "rubric")
 _PART_NAMES = ("prompt", "messages", "system", "user")
 """The names by which a model's parameters are known."""
 
-_OTHER_NAMES = {
+_FOREIGN_NAMES = {
     **dict.fromkeys(("outputs", "ctx", "actual_output", "prediction"), "content"),
     **dict.fromkeys(("input", "inputs", "prompt", "question", "query"), "task"),
     **dict.fromkeys(
@@ -38,7 +38,7 @@ _OTHER_NAMES = {
 }
 """The names that other libraries have for these values: an error names the one to write."""
 
-_STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 _REMEDY = (
     "for a judge in code, which may return a bool or a number, name the parameter content (def judge(content)), or "
@@ -71,7 +71,7 @@ def find_kind(function: Callable[..., Any], *, named: bool = False) -> FunctionK
 
     ``named`` is for a ``(name, function)`` pair, which is a model unless a parameter asks for the content.
     """
-    names = {parameter.name for parameter in _list_parameters(function) or () if parameter.kind not in _STARS}
+    names = {parameter.name for parameter in _list_parameters(function) or () if parameter.kind not in _VARIADIC}
     if names & set(CONTENT_NAMES):
         return "judge"
     if named or names & {"prompt", "messages"} or names >= {"system", "user"}:
@@ -87,7 +87,7 @@ def read_judge_parameters(function: Callable[..., Any]) -> Parameters:
     parameters = _list_parameters(function)
     if parameters is None:
         return Parameters(places=("content",))
-    listed = [parameter for parameter in parameters if parameter.kind not in _STARS]
+    listed = [parameter for parameter in parameters if parameter.kind not in _VARIADIC]
     content_name = _find_content(listed)
     if content_name is None:
         if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
@@ -110,13 +110,13 @@ def read_judge_parameters(function: Callable[..., Any]) -> Parameters:
     return Parameters(places=tuple(places), names=tuple(names), optional=frozenset(optional))
 
 
-def check_first_parameter(function: Callable[..., Any]) -> None:
+def check_content_name(function: Callable[..., Any]) -> None:
     """Raise ``UsageError`` where the parameter that would get the content has another library's name for something.
 
     For a function that is a judge by what it says that it returns: ``def f(ctx) -> bool`` would be given a text.
     """
-    content_name = _find_content([it for it in _list_parameters(function) or () if it.kind not in _STARS])
-    if content_name in _OTHER_NAMES:
+    content_name = _find_content([it for it in _list_parameters(function) or () if it.kind not in _VARIADIC])
+    if content_name in _FOREIGN_NAMES:
         raise _make_unknown(function, content_name)
 
 
@@ -128,7 +128,7 @@ def read_model_parameters(function: Callable[..., Any]) -> Parameters:
     parameters = _list_parameters(function)
     if parameters is None:
         raise UsageError(f"the parameters of {describe(function)} cannot be read; wrap it in a function")
-    listed = [parameter for parameter in parameters if parameter.kind not in _STARS]
+    listed = [parameter for parameter in parameters if parameter.kind not in _VARIADIC]
     required = [parameter for parameter in listed if parameter.default is parameter.empty]
     named = [parameter for parameter in listed if parameter.name in _PART_NAMES]
     by_name = {parameter.name for parameter in named}
@@ -200,7 +200,7 @@ def _find_content(listed: list[inspect.Parameter]) -> str | None:
 
 
 def _make_unknown(function: Callable[..., Any], name: str) -> UsageError:
-    other = _OTHER_NAMES.get(name)
+    other = _FOREIGN_NAMES.get(name)
     remedy = f"name it {other}" if other else f"give {name!r} a default"
     return UsageError(
         f"{describe(function)} needs {name!r}, which a judge in code is not given; it may ask for "

@@ -315,7 +315,7 @@ def _read_rating(text: str, options: ReadOptions) -> float:
     _check_kept(kept_text, max(end for _, end in believed))
     if isinstance(score, str):
         raise ReplyError("unparseable", f"the rating [[{score}]] is not a number")
-    return _on_scale(score, options)
+    return _check_on_scale(score, options)
 
 
 def _find_closing_rating(text: str, kept_text: str) -> tuple[float | str, int] | None:
@@ -404,7 +404,7 @@ def _read_score(text: str, options: ReadOptions) -> float:
         _find_agreed(stated, form)  # raises where two of them differ
     score = _find_agreed(read, form)
     _check_kept(kept_text, end)
-    return _on_scale(score, options)
+    return _check_on_scale(score, options)
 
 
 class _Scores(NamedTuple):
@@ -729,7 +729,7 @@ def _read_json_score(text: str, options: ReadOptions) -> float:
     numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if len(numbers) != len(values):
         raise _make_unparseable(form, text)
-    return _on_scale(_find_agreed(numbers, form), options)
+    return _check_on_scale(_find_agreed(numbers, form), options)
 
 
 def _read_json_winner(text: str, options: ReadOptions) -> str:
@@ -820,7 +820,7 @@ def _find_agreed(verdicts: Sequence[_T], form: str) -> _T:
     return different[0]
 
 
-def _on_scale(score: float, options: ReadOptions) -> float:
+def _check_on_scale(score: float, options: ReadOptions) -> float:
     if options.scale is not None and not options.scale[0] <= score <= options.scale[1]:
         low, high = options.scale
         raise ReplyError("off_scale", f"the score {score:g} is outside the scale [{low:g}, {high:g}]")

@@ -24,7 +24,8 @@ def make_plan_document(plan: LabelPlan, status: PlanStatus, run: str) -> Documen
     if plan.is_whole:
         sentences = list(_list_whole(plan, status, run))
     else:
-        sentences = [*([_describe_rate(status)] if labelled else _list_needed(plan)), *_list_next(plan, status, run)]
+        begin = [_describe_rate(status)] if labelled else _list_needed(plan)
+        sentences = [*begin, *_list_next_steps(plan, status, run)]
     blocks: list[Block] = [*notices, _show_strata(plan, status), *(Paragraph(text=text) for text in sentences)]
     return Document(
         name=f"plan {plan.id} of {cases}, within {plan.within * 100:g} points, seed {plan.seed}",
@@ -138,7 +139,7 @@ def _describe_rate(status: PlanStatus) -> str:
     return f"{good} good, between {low} and {high} (95 % at every moment: {live.method})"
 
 
-def _list_next(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
+def _list_next_steps(plan: LabelPlan, status: PlanStatus, run: str) -> Iterator[str]:
     """Yield what to do next: stop, look at the rate once, or label further cases."""
     if status.enough:
         yield f"enough: within {plan.within * 100:g} points, whenever you stopped"

@@ -29,7 +29,7 @@ _PATTERNS = {
 }
 
 # A reply has one of these names within 300 characters of its token. RE2 has no lookahead.
-_SAYS = re.compile(r""".{0,300}?\b(?:score|passed|winner|level)["']?\s{0,9}:""", re.DOTALL)
+_REPLY_MEMBER = re.compile(r""".{0,300}?\b(?:score|passed|winner|level)["']?\s{0,9}:""", re.DOTALL)
 
 
 def make_model_markup(*, kinds: str | Sequence[str] | None = None) -> Callable[[Any], RuleResult]:
@@ -40,7 +40,7 @@ def make_model_markup(*, kinds: str | Sequence[str] | None = None) -> Callable[[
         def find(document: Document) -> Iterator[Detection]:
             for kind in chosen_kinds:
                 for match in _compile_kind(kind).finditer(document.text):
-                    if not match.lastindex or _SAYS.match(document.text, match.end()):
+                    if not match.lastindex or _REPLY_MEMBER.match(document.text, match.end()):
                         yield Detection(kind=KINDS[kind], start=match.start(), end=match.end())
 
         return search(content, find, nothing="imitates no markup of a model")

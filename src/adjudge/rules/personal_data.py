@@ -88,7 +88,7 @@ KINDS = {
 }
 
 
-def make_personal_data_check(
+def make_personal_data(
     *,
     kinds: str | Sequence[str] | None = None,
     ignore: str | Sequence[str] = (),

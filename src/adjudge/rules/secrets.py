@@ -85,7 +85,7 @@ _ASSIGNMENT = (
 _STAND_INS = ("example", "placeholder", "changeme", "your", "redacted", "dummy", "xxxx", "****", "....", "process.env")
 
 
-def make_secrets_check(*, assignments: bool = True, ignore: str | Sequence[str] = ()) -> Callable[[Any], RuleResult]:
+def make_secrets(*, assignments: bool = True, ignore: str | Sequence[str] = ()) -> Callable[[Any], RuleResult]:
     """Make a check that nothing in the content has the form of a secret, or is a random value called one.
 
     ``assignments=False`` looks for the known forms alone.

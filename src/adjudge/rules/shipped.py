@@ -44,15 +44,15 @@ from adjudge.rules.checks import (
 )
 from adjudge.rules.commands import make_commands
 from adjudge.rules.markup import make_model_markup
-from adjudge.rules.personal_data import make_personal_data_check
-from adjudge.rules.recorded import make_recorded
+from adjudge.rules.personal_data import make_personal_data
+from adjudge.rules.recorded_number import make_recorded
 from adjudge.rules.rule import DEFAULT_SEVERITY, Rule
-from adjudge.rules.secrets import make_secrets_check
+from adjudge.rules.secrets import make_secrets
 from adjudge.rules.syntax import make_syntax
 from adjudge.rules.threads import stop_if_abandoned
 from adjudge.rules.tool_calls import make_call_order, make_called, make_not_called
 from adjudge.rules.unicode import make_unicode
-from adjudge.rules.urls import make_urls_check
+from adjudge.rules.urls import make_urls
 from adjudge.rules.visible import make_visible
 
 
@@ -178,18 +178,18 @@ _KINDS: Mapping[str, _Kind] = {
     "urls": _Kind(
         takes="allow: the hosts that every address must lead to, like example.org or *.example.org; schemes (default "
         "https and http), bare: true takes names without a scheme for addresses too.",
-        make=make_urls_check,
+        make=make_urls,
         main="allow",
     ),
     "secrets": _Kind(
         takes="nothing: the content must hold no key, token or password; assignments: false looks for known forms "
         "alone, ignore: values that are none.",
-        make=make_secrets_check,
+        make=make_secrets,
     ),
     "personal_data": _Kind(
         takes="kinds that the content must not hold (email, phone, card, iban, ssn, ip; default all); ignore: values "
         "that are nobody's.",
-        make=make_personal_data_check,
+        make=make_personal_data,
         main="kinds",
     ),
     "unicode": _Kind(

@@ -66,7 +66,7 @@ class AllowedAddresses:
         return f"the host {quote(host if default else f'{host}:{port}', QUOTED)} is not allowed"
 
 
-def make_allowed(allow: Any, schemes: Any) -> AllowedAddresses:
+def make_allowed_addresses(allow: Any, schemes: Any) -> AllowedAddresses:
     """Make the allowlist a rule was given; raise ``UsageError`` for an entry that could never match or always would."""
     names = [_read_entry(entry) for entry in read_words("urls", "allow", allow)]
     parents = tuple(name.removeprefix("*") for name in names if name.startswith("*."))
@@ -203,7 +203,7 @@ Hits = Iterator[tuple[int, str, str]]
 """Places, addresses as they may be shown, and why they are not allowed."""
 
 
-def make_urls_check(
+def make_urls(
     *,
     allow: str | Sequence[str],
     schemes: str | Sequence[str] = ("https", "http"),
@@ -211,7 +211,7 @@ def make_urls_check(
 ) -> Callable[[Any], RuleResult]:
     """Make a check of every address's scheme and host; ``bare`` takes ``example.org`` for an address too."""
     check_flag("bare", bare, where="rule urls")
-    allowed = make_allowed(allow, schemes)
+    allowed = make_allowed_addresses(allow, schemes)
 
     def check(content: Any) -> RuleResult:
         def find(document: Document) -> Iterator[Detection]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from adjudge.judges.layers import wrap_models
 from adjudge.judges.pair import PairResult
 from adjudge.models.model import Model
-from adjudge.models.replies.kept import KeptModel
+from adjudge.models.replies.run_replies import KeptModel
 from adjudge.result import JudgeResult
 from adjudge.runs.item import RunItem
 from adjudge.runs.judging import Assignment

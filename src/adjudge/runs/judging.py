@@ -20,10 +20,10 @@ from adjudge.judges.evaluate import (
     RubricSource,
     decide_by_rules,
     make_no_criteria,
+    measure_ms,
     merge_case,
     merge_case_data,
     prepare,
-    since,
 )
 from adjudge.judges.judge import Judge
 from adjudge.judges.pair import OnConflict, PairResult
@@ -135,7 +135,7 @@ class Assignment:
         question = await prepare(case.content, rubric, None, merged, sample=sample, call=call)
         answer = decide_by_rules(question)
         if answer is not None:
-            return self.judge._make_result_of_rules(question, answer, since(started))  # noqa: SLF001 - what evaluate does with it
+            return self.judge._make_result_of_rules(question, answer, measure_ms(started))  # noqa: SLF001 - what evaluate does with it
         result = await self.judge.ask(question)
         if not isinstance(result, JudgeResult):
             raise TypeError(f"the judge returned {type(result).__name__}, not a JudgeResult")

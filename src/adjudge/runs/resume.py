@@ -13,6 +13,18 @@ from adjudge.formats.text import clean
 from adjudge.result import Outcome
 from adjudge.runs.store import RunStore
 
+BROKEN: tuple[Reason, ...] = (
+    "refused",
+    "truncated",
+    "off_scale",
+    "missing_criterion",
+    "unparseable",
+    "error",
+    "timeout",
+    "cancelled",
+)
+"""The reasons by which a judge breaks. Others are answers: judges that differ or are unsure, content that attacks."""
+
 UNANSWERED: tuple[Reason, ...] = ("budget", "timeout", "error")
 """The reasons of undecided items for which a reply is missing: the replies that did come are used again. For any other
 reason everything was answered, and to no use."""

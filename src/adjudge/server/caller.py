@@ -107,7 +107,8 @@ async def find_caller(request: Request, *, decides_nothing: bool = False) -> Cal
         caller = await identify_caller(request)
         if caller.session is not None and request.method not in SAFE_METHODS:
             await _check_form(request, caller.session, decides_nothing=decides_nothing)
-        request.scope[_CALLER] = caller
+        if not decides_nothing:  # what was checked less strictly must not stand for the strict check
+            request.scope[_CALLER] = caller
     return caller
 
 
@@ -125,14 +126,14 @@ async def identify_caller(request: Request) -> Caller:
 
 
 async def _check_form(request: Request, session: Session, *, decides_nothing: bool) -> None:
-    """Raise ``Problem`` unless a request has the session's token or, on plain http, the password of its account.
+    """Raise ``Problem`` unless a request has the session's token or, where that has a key, the account's password.
 
-    Over https every page holds the whole token, and a form without it is not of this session.
+    Where it has none, every page holds the whole token, and a form without it is not of this session.
     """
     if await has_token(request, session.page_token if decides_nothing else session.csrf_token):
         return
     state = get_state(request)
-    password = None if state.settings.is_secure else await read_field(request, PASSWORD)
+    password = await read_field(request, PASSWORD) if state.settings.needs_browser_key else None
     if not password:
         raise Problem(403, "this form is not of your session; load the page again", code="csrf")
     if await check_sign_in(request, state, session.account, password) is None:

@@ -1,6 +1,6 @@
 """Entries of the ledger that pages look up beside those they list: a decision by its result, what closed a request.
 
-The search of pages is in ``ledger/search_text.py`` and ``recorded.py`` (``list_results``).
+The search of pages is in ``ledger/search_text.py`` and ``result_lists.py`` (``list_results``).
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from adjudge.config.file import Config
-from adjudge.config.hook import GuardMaker, HookSettings, digest_config, read_hook_settings
+from adjudge.config.hook import GuardMaker, HookSettings, read_hook_settings
+from adjudge.config.hook_binding import digest_config
 from adjudge.errors import UsageError
 from adjudge.formats.text import show
 from adjudge.guards.approval.approvals import Approvals

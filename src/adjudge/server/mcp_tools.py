@@ -30,7 +30,7 @@ from adjudge.guards.approval.approvals import Approvals
 from adjudge.guards.gate import Gate
 from adjudge.guards.tool_guard.call import CallRefusedBecause
 from adjudge.guards.tool_guard.guard import ToolGuard
-from adjudge.guards.tool_guard.patterns import ToolKey
+from adjudge.guards.tool_guard.tool_gates import ToolKey
 from adjudge.hooks import logger
 from adjudge.ledger.judged import describe_judged
 from adjudge.ledger.ledger import Ledger

@@ -17,6 +17,7 @@ from adjudge.config.server import ServerSettings
 from adjudge.server.csrf import IS_HEAD, check_origin
 from adjudge.server.metrics import Metrics
 from adjudge.server.pages.errors import render_refusal
+from adjudge.server.pages.page import wants_page
 from adjudge.server.pages.static_files import is_static
 from adjudge.server.problem import Problem, render_crash, render_problem
 from adjudge.server.state import STATE, PageState
@@ -196,7 +197,9 @@ def _check_host(request: Request, settings: ServerSettings) -> None:
         return
     hosts = request.headers.getlist("host")
     name = _drop_port(hosts[0]).lower() if len(hosts) == 1 else ""
-    if name not in settings.allowed_hosts:
+    # A person is told the address at once, and not when they have typed a password.
+    names = settings.page_hosts if wants_page(request) else settings.allowed_hosts
+    if name not in names:
         raise Problem(
             421, "this server is not asked by that name; add it to hosts under [server] of adjudge.toml", code="host"
         )

@@ -22,7 +22,7 @@ from adjudge.measurement.limit import LabelDraw, LimitKind
 from adjudge.measurement.look_record import needs_look_record, write_look_record
 from adjudge.measurement.measure import make_measurement
 from adjudge.measurement.measurement import Measurement
-from adjudge.measurement.run_labels import read_queue
+from adjudge.measurement.run_labels import read_run_labels
 from adjudge.report.measured_diff import find_difference, is_labelled, measure_queued_diff, record_difference
 from adjudge.report.report import Report
 from adjudge.report.run_diff import Diff
@@ -276,7 +276,7 @@ class RunLibrary:
         if not (run.folder / STORE_FILE).is_file():
             return (), None, ""
         try:
-            labels = read_queue(run)
+            labels = read_run_labels(run)
         except UsageError as error:
             return (), None, f"What people said of this run is left out: {explain_trouble(error, run.folder.parent)}"
         if not labels:

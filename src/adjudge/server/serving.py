@@ -65,7 +65,8 @@ async def serve(
     if sys.platform != "win32":  # which has no such signal
         loop.add_signal_handler(signal.SIGHUP, reload)
     # uvicorn raises a signal that it was stopped by once more when all is done; a stop that went well is no failure.
-    signal.signal(signal.SIGTERM, lambda *_: None)
+    # Its own handler, for a signal may come before uvicorn sets it: one that nobody noted would never stop the server.
+    signal.signal(signal.SIGTERM, server.handle_exit)
     # How long a thread that computes keeps the loop waiting, each time that the loop has something to do.
     sys.setswitchinterval(_SWITCH)
     # What was made until now stays. Looked through again with every full collection, it made one page in fifteen take

@@ -2,10 +2,10 @@
 
 Nothing is signed because nothing is in the cookie but 256 random bits; a session that is deleted is over at once.
 
-A browser sends a cookie to every port of a host, so on plain http a page that another program serves on this machine
-gets the session of whoever opens it. Therefore the cookie alone changes nothing there: a form also needs the key that
-the browser made when somebody signed in, and that it keeps for this scheme, host and port alone (``browser_key.js``),
-or the person's password. Over https there is no such key: a browser sends a ``Secure`` cookie to no plain port.
+A browser sends a cookie to every port of a host, so on plain http, or where the server is reached by a name of this
+machine, a page that another program serves here gets the session of whoever opens it. Therefore the cookie alone
+changes nothing there (``needs_browser_key``): a form also needs the key that the browser made when somebody signed in,
+and that it keeps for this scheme, host and port alone (``browser_key.js``), or the person's password.
 
 How long a session lasts is in ``config/server.py``: ``session_idle`` and ``session_lifetime``.
 
@@ -50,7 +50,7 @@ class Session:
     csrf_token: str
     """The secret that every form of the session sends; a page of somebody else's cannot read it.
 
-    On plain http it is the token of the session's pages, a full stop, and the key of the browser.
+    Where forms need the key of the browser, it is the token of the session's pages, a full stop, and the key.
     """
     digest: str
     created_at: datetime
@@ -63,13 +63,13 @@ class Session:
 
 
 async def begin_session(
-    ledger: Ledger, checked: CheckedAccount, *, browser_key: str | None = None, previous: str | None = None
+    ledger: Ledger, checked: CheckedAccount, *, browser_key: str | None, previous: str | None = None
 ) -> str | None:
     """Store a new session, end the previous one of this browser, and return the new id for the cookie.
 
     Always a new id: one that somebody else planted before the sign-in must not become a session. ``browser_key`` is
-    the key that forms need beside the token of their page; ``None`` over https, where they need none. The result is
-    ``None`` where the password was replaced, or the account disabled, while the password was compared.
+    the key that forms need beside the token of their page; ``None`` where they need none. The result is ``None``
+    where the password was replaced, or the account disabled, while the password was compared.
     """
     ident, now = secrets.token_urlsafe(32), format_time(get_now())
     token = ".".join(part for part in (secrets.token_urlsafe(32), browser_key) if part is not None)
@@ -154,7 +154,14 @@ def _is_current(session: Session, settings: ServerSettings, now: datetime) -> bo
     # A clock that was set back ends a session: else it could last for ever.
     early = now < max(session.created_at, session.seen_at) - timedelta(minutes=5)
     idle = (now - session.seen_at).total_seconds() > settings.session_idle
-    return not early and not idle and (now - session.created_at).total_seconds() <= settings.session_lifetime
+    # One that was begun before the configuration asked for a key would be decided for by its cookie alone.
+    lacks_key = settings.needs_browser_key and "." not in session.csrf_token
+    return (
+        not early
+        and not idle
+        and not lacks_key
+        and (now - session.created_at).total_seconds() <= settings.session_lifetime
+    )
 
 
 def _digest(ident: str) -> str:

@@ -31,7 +31,7 @@ from adjudge.config.server import ServerSettings
 from adjudge.errors import UsageError
 from adjudge.formats.private_file import write_private
 from adjudge.server.caller import preset_caller
-from adjudge.server.csrf import is_asked_for, is_own_origin
+from adjudge.server.csrf import is_asked_for
 from adjudge.server.listening import listen, make_uvicorn_config
 from adjudge.server.metrics import Metrics
 from adjudge.server.pages.call_rates import router as call_rates_router
@@ -120,7 +120,7 @@ class ViewSession:
         """Answer what is not a page of runs; ``None`` for somebody who may see one."""
         origin = request.headers.get("origin")
         # Reading too, and not only what writes: nothing that another site's script asks is meant for it.
-        if origin is not None and not is_own_origin(origin, self._holder.state.settings):
+        if origin is not None and origin != self._holder.state.settings.base_url:
             return await render_refusal(
                 request, Problem(403, "this request comes from another site", code="cross_site")
             )
@@ -130,15 +130,15 @@ class ViewSession:
             return await self._open(request, path.removeprefix(OPEN), has_cookie=has_cookie)
         if not has_cookie:
             return await render_refusal(request, Problem(403, _USED, code="not_opened"))
-        return _lead("/runs") if path == "/" else None
+        return _make_lead_page("/runs") if path == "/" else None
 
     async def _open(self, request: Request, secret: str, *, has_cookie: bool) -> Response:
         """Exchange the secret in an address for the cookie; only somebody who asks for the page uses it up."""
         if has_cookie:
-            return _lead("/runs")
+            return _make_lead_page("/runs")
         if not is_asked_for(request) or not self._holder.exchange(secret):
             return await render_refusal(request, Problem(403, _USED, code="not_opened"))
-        response = _lead("/runs")
+        response = _make_lead_page("/runs")
         response.set_cookie(
             name_cookie(self._holder.state.settings.port),
             self._holder.cookie,
@@ -158,7 +158,7 @@ def name_cookie(port: int) -> str:
     return f"adjudge-view-{port}"
 
 
-def _lead(path: str) -> Response:
+def _make_lead_page(path: str) -> Response:
     """Lead to a page by a page and not by a status.
 
     A browser does not send a cookie that is ``SameSite=Strict`` along a redirect that began elsewhere, such as in the
@@ -235,9 +235,9 @@ async def view(
     settings = holder.state.settings
     server = uvicorn.Server(make_uvicorn_config(app, settings))
     address = f"{settings.base_url}{OPEN}{holder.secret}"
-    # uvicorn raises the signal that stopped it once more when all is done; to be stopped is no failure.
+    # As in serving.py: for a signal that comes before uvicorn listens for one, and for the one that it raises again.
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, server.handle_exit)
     on_ready(address)
     with _prepare_file(address) as file:
         opening = None

@@ -307,7 +307,7 @@ class _Builder:
     def find_quotations(self, quotations: Sequence[str]) -> None:
         """Find the first step that holds each quotation, as it is written or as JSON writes it."""
         some = quotations[:MOST_QUOTATIONS]
-        waiting = {number: _unescape(text) for number, text in enumerate(some, 1) if text}
+        waiting = {number: _list_spellings(text) for number, text in enumerate(some, 1) if text}
         for place, step in enumerate(self.run.steps):
             if not waiting:
                 return
@@ -450,7 +450,7 @@ def _looks_other(text: str) -> bool:
     return True
 
 
-def _unescape(quotation: str) -> tuple[str, ...]:
+def _list_spellings(quotation: str) -> tuple[str, ...]:
     """Return a quotation as it is written, and without escapes where it was taken from JSON."""
     if "\\" not in quotation:
         return (quotation,)

@@ -1,6 +1,6 @@
 """Forging: from a candidate to a tool in a registry, in one call that runs nothing.
 
-Whether a candidate becomes a tool is decided in ``review.py`` (``EmergentJudge``) and ``obstacles.py``.
+Whether a candidate becomes a tool is decided in ``review.py`` (``EmergentJudge``) and ``registry_obstacles.py``.
 """
 
 from __future__ import annotations

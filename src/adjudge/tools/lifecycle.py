@@ -14,7 +14,8 @@ from adjudge.concurrency import Timeout
 from adjudge.errors import Argument, ToolRefused, UsageError
 from adjudge.formats.text import show
 from adjudge.result import make_id
-from adjudge.tools.obstacles import (
+from adjudge.tools.record import Claim, ToolRecord, ToolSummary, make_summary
+from adjudge.tools.registry_obstacles import (
     Because,
     Obstacle,
     RegistryLimits,
@@ -22,7 +23,6 @@ from adjudge.tools.obstacles import (
     find_room_obstacle,
     find_use_obstacle,
 )
-from adjudge.tools.record import Claim, ToolRecord, ToolSummary, make_summary
 from adjudge.tools.store import (
     ToolFilter,
     ToolView,

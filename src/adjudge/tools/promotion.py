@@ -3,8 +3,8 @@
 ``begin_promotion`` claims the tool, ``ask_promotion`` asks the panel (``review.py``), and ``end_promotion`` writes the
 verdict, its entry and the new tier in one transaction. ``ToolRegistry.promote`` calls them in this order.
 
-Whether a tool may run at all is decided in ``obstacles.py`` (``find_use_obstacle``), and what a review of it finds in
-``review.py``.
+Whether a tool may run at all is decided in ``registry_obstacles.py`` (``find_use_obstacle``), and what a review of it
+finds in ``review.py``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from adjudge.tools.lifecycle import (
     find_expired_claim,
     find_rejection,
 )
-from adjudge.tools.obstacles import (
+from adjudge.tools.record import Claim, Cooldown, ToolRecord, ToolSummary, make_summary
+from adjudge.tools.registry_obstacles import (
     Because,
     Obstacle,
     RegistryLimits,
@@ -37,7 +38,6 @@ from adjudge.tools.obstacles import (
     find_claim_obstacle,
     find_room_obstacle,
 )
-from adjudge.tools.record import Claim, Cooldown, ToolRecord, ToolSummary, make_summary
 from adjudge.tools.store import make_promoted_entry, make_reviewed_entry
 from adjudge.tools.tool import TIERS, EmergentTool, ToolTier
 from adjudge.tools.verdict import PromotionVerdict, ReviewVerdict

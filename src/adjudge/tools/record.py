@@ -1,6 +1,6 @@
 """A tool in a registry: its standing, who claimed it, and the summary that caps and names are decided by.
 
-Caps and names are decided in ``obstacles.py`` (``find_room_obstacle``).
+Caps and names are decided in ``registry_obstacles.py`` (``find_room_obstacle``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The registry of forged tools: who may use which tool, how well it does, and how it is promoted or demoted.
 
-Whether a tool may run or finds room is decided in ``obstacles.py``, whether it rises a tier in ``promotion.py``
-(``find_promotion_obstacle``), and what a change writes in ``lifecycle.py`` (``ToolTransaction``).
+Whether a tool may run or finds room is decided in ``registry_obstacles.py``, whether it rises a tier in
+``promotion.py`` (``find_promotion_obstacle``), and what a change writes in ``lifecycle.py`` (``ToolTransaction``).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from adjudge.formats.times import get_now
 from adjudge.guards.tool_guard.call import ToolCall
 from adjudge.guards.tool_guard.screens import Screened
 from adjudge.hooks import call_safely
-from adjudge.judges.evaluate import since
+from adjudge.judges.evaluate import measure_ms
 from adjudge.ledger.ledger import Ledger
 from adjudge.ledger.payload import check_text
 from adjudge.tools.lifecycle import ForgeResult, ToolJudge, ToolTransaction, ask_creation, make_claim, make_result
-from adjudge.tools.obstacles import RegistryLimits, find_use_obstacle
 from adjudge.tools.promotion import Promotion, ask_promotion, begin_promotion, end_promotion, make_promotion
 from adjudge.tools.record import STATUSES, Claim, ToolRecord, ToolStatus
+from adjudge.tools.registry_obstacles import RegistryLimits, find_use_obstacle
 from adjudge.tools.reuse import validate_reuse
 from adjudge.tools.store import ToolFilter, open_store
 from adjudge.tools.tool import MISSING, TIERS, EmergentTool, ToolCandidate, ToolTier, tool_digest
@@ -63,7 +63,7 @@ async def run_tool(run: RunTool, record: ToolRecord, arguments: Any) -> ToolUse:
     candidate, usage = record.tool.candidate, record.tool.usage
     started = time.perf_counter()
     output, error = await call_safely(_call_tool, run, candidate, arguments)
-    duration_ms = since(started)
+    duration_ms = measure_ms(started)
     if error is not None:
         return ToolUse(error=error, duration_ms=duration_ms)
     output = copy_plain(output)  # what is checked is what is handed on, though the tool may hold the same list

@@ -1,4 +1,7 @@
-"""The judge of forged tools: when they are made, each time they are used, and before they rise a tier."""
+"""The judge of forged tools: when they are made, each time they are used, and before they rise a tier.
+
+What rules a candidate out without asking is decided in ``candidate_check.py`` (``find_fault``).
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 from adjudge.errors import UsageError
-from adjudge.formats.json import find_non_json, is_json, is_same
 from adjudge.guards.event import GuardEvent, GuardKind, make_guard_question
 from adjudge.hooks import notify
 from adjudge.judges.chain import JudgeChain
-from adjudge.judges.evaluate import JudgeLike, since
+from adjudge.judges.evaluate import JudgeLike, measure_ms
 from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import as_chain
 from adjudge.question.question import Part, Question
 from adjudge.result import JudgeChainResult
+from adjudge.tools.candidate_check import find_fault
 from adjudge.tools.reuse import ToolHistory, validate_reuse
 from adjudge.tools.review_question import (
     CORRECTNESS,
@@ -30,67 +33,11 @@ from adjudge.tools.review_question import (
     list_parts,
     list_tool_parts,
 )
-from adjudge.tools.tool import MISSING, MOST_VALUES, EmergentTool, ToolCandidate, ToolTest, tool_digest
+from adjudge.tools.tool import EmergentTool, ToolCandidate, tool_digest
 from adjudge.tools.verdict import CreationVerdict, PromotionVerdict, ReuseVerdict, ReviewVerdict, reject_creation
 
 MOST_CHARACTERS = 400_000
 """The most characters that everything about a candidate may have together; a review of more than that is none."""
-
-
-def find_fault(candidate: ToolCandidate) -> str | None:
-    """Find the first thing that rules a candidate out, in a sentence, or ``None``; nothing of it is run."""
-    if not candidate.source.strip() and not (candidate.mode == "compose" and candidate.steps):
-        return "there is no source, and no steps, to review"
-    if not candidate.tests:
-        return "there is no recorded test"
-    for label, schema in (("input", candidate.input_schema), ("output", candidate.output_schema)):
-        fault = _find_schema_fault(label, schema)
-        if fault:
-            return fault
-    return _find_odd_test(candidate.tests) or _find_failed_test(candidate)
-
-
-def _find_odd_test(tests: Sequence[ToolTest]) -> str | None:
-    """Find a test that is not JSON; together they are bounded, or a thousand large ones would hold up everybody."""
-    if is_json([value for test in tests for _, value in _list_values(test)], most=MOST_VALUES):
-        return None
-    for number, test in enumerate(tests[:MOST_VALUES], 1):
-        for label, value in _list_values(test):
-            if not is_json((value,), most=MOST_VALUES):
-                return f"test {number} has an {label} that is not JSON: {find_non_json(value, most=MOST_VALUES)}"
-    return f"the tests have more than {MOST_VALUES:,} values together"
-
-
-def _list_values(test: ToolTest) -> list[tuple[str, Any]]:
-    values = [("input", test.input), ("output", test.output), ("expected output", test.expected)]
-    return [(label, value) for label, value in values if value is not MISSING]
-
-
-def _find_failed_test(candidate: ToolCandidate) -> str | None:
-    for number, test in enumerate(candidate.tests, 1):
-        fault = _find_test_fault(test, candidate.output_schema)
-        if fault:
-            return f"test {number} {fault}"
-    return None
-
-
-def _find_schema_fault(label: str, schema: Any) -> str | None:
-    if schema is None:
-        return None
-    problems = [problem for problem in validate_reuse("", None, schema).schema_errors if problem.startswith("schema: ")]
-    return f"the {label} {problems[0]}" if problems else None
-
-
-def _find_test_fault(test: ToolTest, schema: Any) -> str | None:
-    """Return what is wrong with a recorded test, in words that follow its number; ``None`` where nothing is."""
-    if not test.success or test.error is not None:
-        return "failed" + (f": {test.error}" if test.error else "")
-    if test.expected is not MISSING and not is_same(test.output, test.expected):
-        return "gave another output than `expected`"
-    if schema is not None:
-        verdict = validate_reuse("", test.output, schema)
-        return None if verdict.valid else f"does not fit the output schema: {verdict.schema_errors[0]}"
-    return None
 
 
 _REVIEWERS = ("safety", "correctness")
@@ -230,7 +177,7 @@ class EmergentJudge:
             allowed_count=int(verdict.approved),
             rejected_count=int(not verdict.approved),
             decided_by="judge" if decided else "policy",
-            duration_ms=since(started),
+            duration_ms=measure_ms(started),
         )
         await notify(self._on_event, event, name="on_event")
 

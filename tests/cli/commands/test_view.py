@@ -23,6 +23,7 @@ from kit.cli import Line
 from kit.compared_runs import keep_hostile, keep_versions, make_manifest
 from kit.labels import make_run
 from kit.patience import HANG, wait_for
+from kit.process import start_module
 from kit.reports import keep_run, make_item
 from kit.server_process import make_environment
 from kit.viewing import Viewing, view_below, view_named
@@ -287,6 +288,16 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     assert result.status == 2
     assert "pip install 'adjudge[server]'" in result.err
     assert len(result.err.splitlines()) == 1
+
+
+@pytest.mark.integration
+@pytest.mark.skipif(sys.platform == "win32", reason="a process there is interrupted in another way")
+def test_a_signal_that_comes_as_soon_as_the_address_is_known_stops_it(folder: Path):
+    """Whoever starts it reads the address, and may stop it before it listens for signals."""
+    process = start_module("stopped_command", str(folder), "view", "--no-browser", stderr=subprocess.STDOUT)
+    output, _ = process.communicate(timeout=HANG)
+
+    assert (process.returncode, "http://127.0.0.1" in output) == (0, True), output
 
 
 @pytest.mark.integration

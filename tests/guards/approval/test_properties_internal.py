@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from adjudge import Approvals, UsageError
 from adjudge.guards import Approval, Vote
 from adjudge.guards.approval.approval import expire, is_due, make_approval_id
-from adjudge.guards.approval.vote_count import count_vote, find_refusal
+from adjudge.guards.approval.votes import count_vote, find_refusal
 from kit.approvals import count_kinds, make_result, try_to, use
 from kit.clock import Clock
 from kit.judges import names

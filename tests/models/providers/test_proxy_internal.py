@@ -16,7 +16,7 @@ from yarl import URL
 from adjudge import AdjudgeError, Approvals, Judge, open_model
 from adjudge.cli.mcp_servers import open_server, read_server
 from adjudge.client import Client
-from adjudge.formats.loopback import is_this_machine, resolve_loopback
+from adjudge.formats.loopback import is_this_machine, normalise_loopback
 from adjudge.guards import Webhook
 from adjudge.models import find_retirement
 from adjudge.models.batch.open import open_batch_api
@@ -312,7 +312,7 @@ def test_the_hosts_that_are_this_machine(host: str, monkeypatch: pytest.MonkeyPa
     """In every spelling that a connection takes for a loopback address."""
     set_proxy(monkeypatch, 1)
 
-    assert resolve_loopback(host.replace("%25", "%")) is not None
+    assert normalise_loopback(host.replace("%25", "%")) is not None
     assert find_proxy(URL(f"http://{host}:8000/v1")) is None
     assert find_proxy(URL(f"https://{host}/v1")) is None
 
@@ -323,7 +323,7 @@ def test_the_hosts_that_are_another_machine(host: str, monkeypatch: pytest.Monke
     set_proxy(monkeypatch, 1)
 
     assert not is_this_machine(host)
-    assert resolve_loopback(host) is None
+    assert normalise_loopback(host) is None
     assert find_proxy(URL(f"http://{host}:8000/v1")) == URL("http://127.0.0.1:1")
 
 

@@ -53,6 +53,24 @@ def test_a_page_of_another_port_gets_the_cookie_and_decides_nothing(server: Runn
         assert [vote.reason for vote in read_approval(server, ident).pending_votes] == ["I have read it."]
 
 
+def test_a_sign_in_that_fails_in_another_tab_leaves_the_key(server: RunningServer, browser: Any):
+    """The form of a tab that was opened before is too old; the votes of the first tab are taken all the same."""
+    ident = make_request(server)
+    with browser.new_context(base_url=server.url) as context:
+        page, late = context.new_page(), context.new_page()
+        late.goto("/signin")
+        sign_in(page, "Ana", f"/approvals/{ident}")
+        late.fill("#name", "Ana")
+        late.fill("#password", "not this one")
+        late.click("button.main-act")
+        late.get_by_role("heading", name="Sign in to adjudge").wait_for()
+        page.fill("#reason", "mine")
+        with page.expect_navigation():
+            page.get_by_role("button", name="Deny").first.click()
+        assert page.evaluate("document.body.innerHTML.includes(localStorage['adjudge-browser-key'])") is False
+    assert [vote.reason for vote in read_approval(server, ident).pending_votes] == ["mine"]
+
+
 def test_a_browser_that_forgot_its_key_asks_for_the_password_once_more(server: RunningServer, browser: Any):
     """And after signing out and in again it has one."""
     ident = make_request(server)

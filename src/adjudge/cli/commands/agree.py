@@ -10,7 +10,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.exit_status import DONE, UNDECIDED
-from adjudge.cli.measurement import check_target, read_labels, read_limits
+from adjudge.cli.measurement_options import check_target, read_labels, read_limits
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import note, print_document, print_line, show_progress, write_file, write_json
 from adjudge.errors import UsageError

@@ -1,6 +1,6 @@
 """``adjudge approvals``: requests to people, and their decisions, each as the operating system's user.
 
-Whose vote counts is decided in ``guards/approval/vote_count.py`` (``find_refusal``).
+Whose vote counts is decided in ``guards/approval/votes.py`` (``find_refusal``).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import typer
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
 from adjudge.cli.commands.ledger import LedgerPlace, find_user, name_option
-from adjudge.cli.entries import describe_entry
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
+from adjudge.cli.ledger_lines import describe_entry
 from adjudge.cli.output import add_row, draws, make_table, note, print_line, show_drawing, write_json, write_screen
 from adjudge.cli.spelling import repeat_options
 from adjudge.config.file import read_config
@@ -32,9 +32,9 @@ from adjudge.formats.numbers import format_apart, format_score
 from adjudge.formats.text import clean
 from adjudge.formats.text import show as quote
 from adjudge.guards.approval.completeness import digest_shown
-from adjudge.guards.approval.pending import list_judged_with
+from adjudge.guards.approval.pending_decisions import list_judged_with
 from adjudge.guards.approval.title import find_action, make_title
-from adjudge.guards.approval.vote_check import cast_vote
+from adjudge.guards.approval.vote_casting import cast_vote
 from adjudge.guards.approval_digest import CONTEXT
 from adjudge.guards.tool_guard.effects import list_effects
 from adjudge.guards.tool_guard.history import read_call_history
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from adjudge.guards.approval.approval import Approval
     from adjudge.guards.approval.approvals import Approvals
     from adjudge.guards.approval.completeness import Gap
-    from adjudge.guards.approval.pending import PendingDecision
+    from adjudge.guards.approval.pending_decisions import PendingDecision
     from adjudge.guards.tool_guard.history import CallHistory
     from adjudge.ledger.entry import Entry
     from adjudge.result import JudgeResult

@@ -10,7 +10,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
-from adjudge.cli.measurement import check_target, read_labels
+from adjudge.cli.measurement_options import check_target, read_labels
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import complain, complain_once, note, print_document, show_progress, write_json
 from adjudge.config.file import read_config

@@ -14,7 +14,7 @@ from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
 from adjudge.cli.commands.ledger import Place, name_option, read_time, use_ledger
 from adjudge.cli.exit_status import DONE, UNDECIDED
-from adjudge.cli.measurement import check_target, read_labels
+from adjudge.cli.measurement_options import check_target, read_labels
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import note, print_document, print_line, show_progress, write_json
 from adjudge.config.file import read_config
@@ -132,7 +132,7 @@ def _read_gate(gate: str, config: Config) -> tuple[tuple[Rule, ...], Callable[[s
     """Read the rules of a gate, and which tools [hook] has it check."""
     from adjudge.config.gates import open_gate_rules
     from adjudge.config.hook import list_tool_gates, read_hook_settings
-    from adjudge.guards.tool_guard.patterns import ToolPatterns
+    from adjudge.guards.tool_guard.tool_gates import ToolPatterns
 
     rules = open_gate_rules(gate, config)
     patterns = ToolPatterns(list_tool_gates(read_hook_settings(config)))

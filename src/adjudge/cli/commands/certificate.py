@@ -11,7 +11,7 @@ from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
 from adjudge.cli.commands.certify import list_lines
 from adjudge.cli.exit_status import DONE, FAILED
-from adjudge.cli.measurement import read_labels
+from adjudge.cli.measurement_options import read_labels
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import complain, note, print_line, write_json
 from adjudge.errors import UsageError

@@ -11,7 +11,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.exit_status import DONE
-from adjudge.cli.measurement import check_target, read_labels
+from adjudge.cli.measurement_options import check_target, read_labels
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import note, print_line, show_progress, write_json
 from adjudge.config.file import read_config

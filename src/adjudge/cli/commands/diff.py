@@ -10,7 +10,7 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
-from adjudge.cli.measurement import MeasureRequest, make_request, read_labels
+from adjudge.cli.measurement_options import MeasureRequest, make_request, read_labels
 from adjudge.cli.option_sets import Only
 from adjudge.cli.output import complain, note, print_document, print_line, show_progress, write_file, write_json
 from adjudge.cli.spelling import spell

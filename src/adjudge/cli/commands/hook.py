@@ -105,7 +105,8 @@ async def _answer(
     harness: Harness, path: Path, digest: str | None, *, managed: bool, allow_python: bool
 ) -> dict[str, Any]:
     """Answer the event on standard input, here or by the server that the configuration names."""
-    from adjudge.config.hook import OpenedHook, check_outside, read_bound_config
+    from adjudge.config.hook import OpenedHook
+    from adjudge.config.hook_binding import check_outside, read_bound_config
     from adjudge.harness.events import CallEvent, RanEvent, read_event
     from adjudge.harness.hook_client import LARGEST_EVENT
 
@@ -170,7 +171,8 @@ def install(
 
     Exit status: 0 shown or written, 2 a configuration or settings that cannot be used.
     """
-    from adjudge.config.hook import OpenedHook, digest_installed, read_bound_config, read_hook_settings
+    from adjudge.config.hook import OpenedHook, read_hook_settings
+    from adjudge.config.hook_binding import digest_installed, read_bound_config
     from adjudge.harness.installing import Installation, list_events, merge_settings
     from adjudge.harness.settings_file import find_settings, read_settings, write_settings
 
@@ -230,7 +232,7 @@ def _show_difference(before: str, after: str, place: Path) -> None:
 
 def _explain_place(harness: str, config: Path, *, managed: bool) -> None:
     """Write how well an installed hook protects in this place, and the next step."""
-    from adjudge.config.hook import find_project
+    from adjudge.config.hook_binding import find_project
 
     if managed:
         note("no other hook counts now; restart Claude Code")
@@ -320,7 +322,8 @@ def doctor(
 
     Exit status: 0 the call was refused by this hook, 1 the tool ran, 2 wrong usage, 3 neither could be seen.
     """
-    from adjudge.config.hook import read_bound_config, read_hook_settings
+    from adjudge.config.hook import read_hook_settings
+    from adjudge.config.hook_binding import read_bound_config
     from adjudge.harness.rehearsal import rehearse
 
     name = _read_harness(harness)

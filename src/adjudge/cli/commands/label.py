@@ -15,9 +15,9 @@ from adjudge.cli import options as option
 from adjudge.cli.commands.ledger import find_user
 from adjudge.cli.exit_status import DONE, UNDECIDED
 from adjudge.cli.keyboard import forget_typed, read_key, watching_terminal
-from adjudge.cli.label_screen import Pages, Passage, ScreenLine, fit
-from adjudge.cli.labelling import KEYS, Labelling, LabellingOptions
+from adjudge.cli.label_session import KEYS, Labelling, LabellingOptions
 from adjudge.cli.output import complain, draws, is_terminal, note, print_line, write_lines, write_screen
+from adjudge.cli.text_columns import Pages, Passage, ScreenLine, fit
 from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.text import show
 
@@ -167,7 +167,7 @@ def _export(queue: LabelQueue, path: str, *, for_spreadsheet: bool) -> None:
 
 def _label(queue: LabelQueue, chosen: LabellingOptions) -> bool:
     """Let somebody label; false where their input was cut off."""
-    from adjudge.labels.live import estimate_live, prepare_live
+    from adjudge.labels.live_estimate import estimate_live, prepare_live
 
     prepare_live()
     if is_terminal(sys.stdin) and is_terminal(sys.stdout) and not draws():

@@ -23,8 +23,8 @@ import typer
 
 from adjudge.cli import options as option
 from adjudge.cli.command_groups import make_group
-from adjudge.cli.entries import describe_entry
 from adjudge.cli.exit_status import DONE, FAILED
+from adjudge.cli.ledger_lines import describe_entry
 from adjudge.cli.output import add_row, draws, is_narrow, make_table, note, print_line, show_drawing, write_json
 from adjudge.config.file import Config, read_config
 from adjudge.config.ledger import open_ledger

@@ -308,7 +308,7 @@ def _keep_random_order(run: Run, labels: Sequence[Label], within: float | None) 
 
 def _describe_live(run: Run, within: float | None) -> str:
     """Describe how wide the interval is now, and how many more labels in random order it takes; "" if unknown."""
-    from adjudge.labels.live import WITHIN, estimate_live
+    from adjudge.labels.live_estimate import WITHIN, estimate_live
     from adjudge.labels.queue import open_label_queue
     from adjudge.labels.source import find_store
 

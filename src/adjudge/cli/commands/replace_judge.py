@@ -14,7 +14,7 @@ from adjudge.cli.batches import read_batch
 from adjudge.cli.candidates import Inquiry, read_candidates
 from adjudge.cli.commands.run import check_retry, expand_retry
 from adjudge.cli.exit_status import DONE, FAILED, INTERRUPTED, UNDECIDED
-from adjudge.cli.measurement import read_labels
+from adjudge.cli.measurement_options import read_labels
 from adjudge.cli.output import note, print_document, write_json
 from adjudge.config.file import read_config
 from adjudge.errors import UsageError

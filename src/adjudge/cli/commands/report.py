@@ -13,7 +13,7 @@ from adjudge.cli import options as option
 from adjudge.cli.commands.diff import compare_runs
 from adjudge.cli.commands.run import find_status
 from adjudge.cli.exit_status import DONE, FAILED, UNDECIDED
-from adjudge.cli.measurement import MeasureRequest, make_request, read_labels
+from adjudge.cli.measurement_options import MeasureRequest, make_request, read_labels
 from adjudge.cli.option_sets import Without
 from adjudge.cli.output import (
     ProgressBar,
@@ -172,12 +172,12 @@ def _join_labels(run: Run, request: MeasureRequest, name: str | None) -> LabelJo
     A queue that cannot be read raises ``UsageError`` only if the measurement was asked for; else it counts as empty.
     """
     from adjudge.dataset.case_labels import LabelJoin, list_labels
-    from adjudge.measurement.run_labels import read_queue
+    from adjudge.measurement.run_labels import read_run_labels
 
     labels = request.labels
     if labels is None:
         try:
-            labels = read_queue(run)
+            labels = read_run_labels(run)
         except UsageError:
             if request.is_explicit:
                 raise

@@ -23,7 +23,7 @@ from adjudge.cli.exit_status import DONE, FAILED, INTERRUPTED, UNDECIDED
 from adjudge.cli.input import SUITES, open_from_options
 from adjudge.cli.interruption import catching_interrupts, finish_or_leave
 from adjudge.cli.judging import check_cost, choose_rubric, list_arguments, make_case_criteria, make_panel
-from adjudge.cli.measurement import MeasureRequest, make_request, print_labels, print_short, read_labels
+from adjudge.cli.measurement_options import MeasureRequest, make_request, print_labels, print_short, read_labels
 from adjudge.cli.output import (
     add_row,
     complain,
@@ -62,6 +62,7 @@ from adjudge.runs.folder import MANIFEST_FILE, Run, open_run
 from adjudge.runs.item import RunItem
 from adjudge.runs.launch import Running
 from adjudge.runs.options import Progress
+from adjudge.runs.resume import BROKEN
 from adjudge.runs.terms import read_terms
 from adjudge.trust.intervals import Share
 
@@ -231,16 +232,13 @@ def check_retry(retry: list[str] | None, *, resume: bool) -> None:
         raise UsageError("--retry belongs to --resume: it judges again what a run has left undecided")
 
 
-_BROKEN = "broken"
-"""The word of ``--retry`` for all of ``_BREAKS``."""
-
-_BREAKS = ("refused", "truncated", "off_scale", "missing_criterion", "unparseable", "error", "timeout", "cancelled")
-"""The reasons by which a judge breaks. Others are answers: judges that differ or are unsure, content that attacks."""
+_RETRY_BROKEN = "broken"
+"""The word of ``--retry`` for all reasons of ``BROKEN``."""
 
 
 def expand_retry(retry: list[str] | None) -> tuple[str, ...]:
     """Expand ``broken`` into the reasons that it stands for; anything else stays, for ``run`` to check."""
-    return tuple(name for each in retry or () for name in (_BREAKS if each == _BROKEN else (each,)))
+    return tuple(name for each in retry or () for name in (BROKEN if each == _RETRY_BROKEN else (each,)))
 
 
 def _check_estimate(options: option.EstimateOptions, *, resume: bool) -> None:
@@ -575,11 +573,11 @@ def _list_remedies(reasons: Mapping[str, int], folder: str, *, ask_doctor: bool)
     """
     if ask_doctor:
         yield f"{reasons['unparseable']:,} unparseable; adjudge doctor --judge says why, and whether --no-token helps"
-    broken = [name for name in _BREAKS if reasons.get(name)]
+    broken = [name for name in BROKEN if reasons.get(name)]
     if broken:
         number = sum(reasons[name] for name in broken)
         cause = f"{number:,} {'is' if number == 1 else 'are'} undecided because of {' or '.join(broken)}"
-        retry = broken[0] if len(broken) == 1 else _BROKEN
+        retry = broken[0] if len(broken) == 1 else _RETRY_BROKEN
         them = "it" if number == 1 else "them"
         yield f"{cause}; to judge {them} again, repeat the command with --out {folder} --resume --retry {retry}"
 

@@ -290,7 +290,7 @@ def _list_samples(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
         yield from _read_json(name)
         return
     for line, row in read_rows(name, form, None, gz=gz):
-        yield UsageError(f"line {line}: {row}") if isinstance(row, UsageError) else _open_texts(row, form)
+        yield UsageError(f"line {line}: {row}") if isinstance(row, UsageError) else _parse_cells(row, form)
 
 
 def _read_json(name: str) -> Iterator[Mapping[str, Any] | UsageError]:
@@ -327,14 +327,14 @@ def _check_sample(sample: Any) -> Mapping[str, Any] | UsageError:
     return sample if fits else UsageError(f"a sample must be an object, got {show(sample)}")
 
 
-def _open_texts(row: Mapping[str, Any], form: str) -> Mapping[str, Any] | UsageError:
+def _parse_cells(row: Mapping[str, Any], form: str) -> Mapping[str, Any] | UsageError:
     """Convert a row of a table, whose choices and metadata are texts."""
     if form not in {"csv", "tsv"}:
         return row
     sample = {key: cell for key, cell in row.items() if cell != ""}
     if "choices" in sample:
-        between = "," if "," in sample["choices"] else None
-        sample["choices"] = [choice.strip() for choice in sample["choices"].split(between) if choice.strip()]
+        separator = "," if "," in sample["choices"] else None
+        sample["choices"] = [choice.strip() for choice in sample["choices"].split(separator) if choice.strip()]
     if "metadata" in sample:
         try:
             sample["metadata"] = read_json(sample["metadata"])

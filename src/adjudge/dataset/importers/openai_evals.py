@@ -215,14 +215,14 @@ def _read_answer(sample: Mapping[str, Any]) -> str | None:
     for key in ("output", "outputs", "choices"):
         messages = sample.get(key)
         if isinstance(messages, list):
-            answer = _join_messages(messages)
+            answer = _find_last_text(messages)
             if answer is None:
                 raise UsageError(f"the sample has no text in its {key!r}; run it again, or leave it out")
             return answer
     return None
 
 
-def _join_messages(messages: list[Any]) -> str | None:
+def _find_last_text(messages: list[Any]) -> str | None:
     """Return the text of the last message: those before it are calls of tools, and what led there."""
     last = messages[-1] if messages else None
     inner = last.get("message") if isinstance(last, dict) else None

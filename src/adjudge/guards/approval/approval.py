@@ -1,6 +1,6 @@
 """A request for approval, and what people said to it: values without a store and without a clock.
 
-Whose vote counts is decided in ``vote_count.py`` (``find_refusal``), and whether what people approve is shown to them
+Whose vote counts is decided in ``votes.py`` (``find_refusal``), and whether what people approve is shown to them
 whole in ``completeness.py`` (``find_gaps``). Whether a request has expired, and what it then is, is decided here
 (``is_due``, ``expire``).
 """

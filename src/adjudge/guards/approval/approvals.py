@@ -1,6 +1,6 @@
 """Approvals: asking people, counting what they say, and recording every step.
 
-Whose vote counts, and what votes add up to, is decided in ``vote_count.py``; ``store.py`` has the transactions, and
+Whose vote counts, and what votes add up to, is decided in ``votes.py``; ``store.py`` has the transactions, and
 ``request.py`` the terms of a request. Votes that overruled a judge become labelled cases here (``export_labels``).
 """
 
@@ -36,8 +36,9 @@ from adjudge.guards.approval.approval import (
 )
 from adjudge.guards.approval.completeness import Gap, digest_recorded, find_gaps
 from adjudge.guards.approval.figures import FigureCounter, ReviewerFigures
+from adjudge.guards.approval.first_judge import ask_first, explain_first, saw_attack
 from adjudge.guards.approval.listed import RequestFilters, find_listed_status
-from adjudge.guards.approval.pending import (
+from adjudge.guards.approval.pending_decisions import (
     PendingDecision,
     find_by_key,
     list_unused,
@@ -67,12 +68,9 @@ from adjudge.guards.approval.request import (
     LONGEST_TIME,
     LONGEST_UNDO,
     RequestTerms,
-    ask_first,
     check_answer,
     check_text_length,
-    explain_first,
     make_approval,
-    warns,
 )
 from adjudge.guards.approval.reviewer_history import find_decided, find_reasons
 from adjudge.guards.approval.store import (
@@ -97,7 +95,7 @@ from adjudge.guards.approval.store import (
     read_shown,
 )
 from adjudge.guards.approval.tables import make_tables
-from adjudge.guards.approval.vote_count import find_final_vote
+from adjudge.guards.approval.votes import find_final_vote
 from adjudge.guards.approval.webhook import DeliveryQueue, MakeLink, Webhook, find_event
 from adjudge.guards.decision import ApprovalAnswer, Decision
 from adjudge.hooks import logger
@@ -978,7 +976,7 @@ class Approvals:
         """Ask the judge that answers first, and return the request after that, which nobody has seen yet."""
         if terms.first is None:
             return approval
-        if warns(result):
+        if saw_attack(result):
             # Whoever tampered with one judge may have written for the next one.
             return replace(approval, first_said="no judge was asked, since the result warns of tampering")
         judged = await ask_first(terms.first, approval, seconds=terms.seconds)

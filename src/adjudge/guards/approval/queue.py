@@ -1,6 +1,6 @@
 """The queue of open requests, read without the requests in full: there may be thousands, each of a megabyte.
 
-When a vote can no longer be taken back is decided in ``vote_count.py`` (``find_final_at``), and who may see a request
+When a vote can no longer be taken back is decided in ``votes.py`` (``find_final_at``), and who may see a request
 over HTTP in ``server/api/approvals.py`` (``can_see``).
 """
 

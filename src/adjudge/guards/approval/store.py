@@ -1,6 +1,6 @@
 """The tables of approvals, beside the ledger whose entries tell of every change to them.
 
-Whose vote counts, and what votes add up to, is decided in ``vote_count.py``, and whether a request has expired in
+Whose vote counts, and what votes add up to, is decided in ``votes.py``, and whether a request has expired in
 ``approval.py`` (``is_due``); this writes it, with the ledger's entry of it.
 """
 
@@ -27,7 +27,7 @@ from adjudge.guards.approval.listed import (
     find_listed_status,
     insert_columns,
 )
-from adjudge.guards.approval.pending import (
+from adjudge.guards.approval.pending_decisions import (
     PendingRow,
     forget_pending,
     insert_pending,
@@ -45,7 +45,7 @@ from adjudge.guards.approval.tables import (
     VOTES,
     make_tables,
 )
-from adjudge.guards.approval.vote_count import count_vote, drop_pending, find_final_at, find_final_vote, find_refusal
+from adjudge.guards.approval.votes import count_vote, drop_pending, find_final_at, find_final_vote, find_refusal
 from adjudge.guards.decision import Decision
 from adjudge.guards.held_request import is_single_use
 from adjudge.ledger.columns import (

@@ -1,4 +1,7 @@
-"""The title of a request in lists: the one that its program gave it, else what would be done."""
+"""The title of a request in lists: the one that its program gave it, else what would be done.
+
+The word by which people find an agent's call is made in ``guards/tool_guard/held_call.py`` (``make_word``).
+"""
 
 from __future__ import annotations
 

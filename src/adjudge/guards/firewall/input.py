@@ -30,7 +30,7 @@ from adjudge.guards.firewall.verdict import InputRejected, InputVerdict, Threat
 from adjudge.guards.tool_guard.call import ToolCall
 from adjudge.guards.tool_guard.screens import Screened, make_screened
 from adjudge.hooks import logger, notify
-from adjudge.judges.evaluate import JudgeLike, since
+from adjudge.judges.evaluate import JudgeLike, measure_ms
 from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import as_chain
 from adjudge.question.question import Part, Question
@@ -222,7 +222,7 @@ class InputFirewall(ReadOnly):
             )
         started = time.perf_counter()
         if type(arguments) in MAPPING_TYPES and not arguments:
-            return InputVerdict(passed=True, duration_ms=since(started))
+            return InputVerdict(passed=True, duration_ms=measure_ms(started))
         try:
             text = render_arguments(arguments)
             subject = digest_text(text)
@@ -230,8 +230,8 @@ class InputFirewall(ReadOnly):
         except (UnwritableError, UsageError) as error:
             # Too much for this judge, or one that is not set up: nobody answered, so nothing may pass.
             logger.warning("input firewall of %r has no answer and rejected the arguments", tool)
-            return InputVerdict(passed=False, duration_ms=since(started), detail=describe_unasked(error))
-        verdict = _conclude(result, since(started))
+            return InputVerdict(passed=False, duration_ms=measure_ms(started), detail=describe_unasked(error))
+        verdict = _conclude(result, measure_ms(started))
         logger.info("input firewall of %r %s the arguments", tool, "passed" if verdict.passed else "rejected")
         event = GuardEvent(
             kind="input",

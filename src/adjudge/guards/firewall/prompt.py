@@ -27,7 +27,7 @@ from adjudge.guards.firewall.verdict import FirewallVerdict, RejectedRule
 from adjudge.hooks import logger, notify
 from adjudge.judges.chain import JudgeChain
 from adjudge.judges.chain_outcome import COUNTING, ENDING, find_needed_votes
-from adjudge.judges.evaluate import JudgeLike, since
+from adjudge.judges.evaluate import JudgeLike, measure_ms
 from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import as_chain
 from adjudge.question.question import Part, Question
@@ -262,7 +262,7 @@ class PromptFirewall(ReadOnly):
         started = time.perf_counter()
         rule_list = _list_rules(rules)
         if not rule_list:
-            return FirewallVerdict(allowed=(), duration_ms=since(started))
+            return FirewallVerdict(allowed=(), duration_ms=measure_ms(started))
         try:
             question = self._make_question(rule_list)
             result = await self.chain.ask(question)
@@ -270,7 +270,7 @@ class PromptFirewall(ReadOnly):
             # Too much for this judge, or one that is not set up: nobody answered, so nothing may pass.
             logger.warning("prompt firewall %r has no answer and rejected %d rules", self.name, len(rule_list))
             reason = shorten(describe_unasked(error))
-            return FirewallVerdict(allowed=(), rejected=reject_all(rule_list, reason), duration_ms=since(started))
+            return FirewallVerdict(allowed=(), rejected=reject_all(rule_list, reason), duration_ms=measure_ms(started))
         allowed, rejected, decided_by = sort_rules(
             rule_list, self.chain, result, keep_rest=self.on_unsafe == "drop_flagged"
         )
@@ -278,7 +278,7 @@ class PromptFirewall(ReadOnly):
             allowed=allowed,
             rejected=rejected,
             fallback_triggered=decided_by == "policy",
-            duration_ms=since(started),
+            duration_ms=measure_ms(started),
             chain_result=result,
         )
         logger.info("prompt firewall %r allowed %d of %d rules", self.name, len(allowed), len(rule_list))

@@ -292,7 +292,7 @@ def render_arguments(arguments: Mapping[str, Any]) -> str:
     except (ValueError, RecursionError) as error:  # a number of more digits than Python writes; a lowered limit
         raise UnwritableError(f"the arguments cannot be read ({type(error).__name__})") from None
     if len(text) > MOST_CHARACTERS:
-        raise _too_large()
+        raise _make_too_large()
     return text
 
 
@@ -330,7 +330,7 @@ class _PlainCopier:
         size = len(value) if isinstance(value, str) else value.bit_length() // 4 if isinstance(value, int) else 1
         self.left -= size + 1
         if self.left < 0:
-            raise _too_large()
+            raise _make_too_large()
 
 
 def _check_key(key: Any) -> str:
@@ -339,7 +339,7 @@ def _check_key(key: Any) -> str:
     return key
 
 
-def _too_large() -> UnwritableError:
+def _make_too_large() -> UnwritableError:
     return UnwritableError(f"the arguments are longer than {MOST_CHARACTERS:,} characters")
 
 

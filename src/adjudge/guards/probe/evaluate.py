@@ -24,7 +24,7 @@ from adjudge.guards.probe.question import find_accusers, find_reading, make_prob
 from adjudge.guards.probe.result import ProbeReport, ProbeResult
 from adjudge.hooks import call_safely, call_within, notify
 from adjudge.judges.chain import JudgeChain
-from adjudge.judges.evaluate import JudgeLike, since
+from adjudge.judges.evaluate import JudgeLike, measure_ms
 from adjudge.judges.judge import ModelSource
 from adjudge.judges.open import as_chain
 from adjudge.question.question import Answer
@@ -165,7 +165,7 @@ evaluate_probes_sync = make_sync(evaluate_probes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
+class _ProbeEvaluator:
     """The configuration of an evaluation: it holds nothing of one probe, so one serves any number at once."""
 
     chain: JudgeChain
@@ -182,20 +182,20 @@ class _Run:
             if problem:
                 # The tool's failure is evidence about the tool, and the outage of a judge is not: this has failed.
                 return ProbeResult(
-                    probe=probe, outcome="failed", decided_by="rule", detail=problem, duration_ms=since(started)
+                    probe=probe, outcome="failed", decided_by="rule", detail=problem, duration_ms=measure_ms(started)
                 )
         try:
             text = content_text(actual, label="output")
         except Exception as error:  # noqa: BLE001 - an output that cannot be read is undecided, whatever is wrong
-            return self.make_undecided(probe, _describe(error), actual=actual, duration_ms=since(started))
+            return self.make_undecided(probe, _describe(error), actual=actual, duration_ms=measure_ms(started))
         question = make_probe_question(probe, text, self.thresholds)
         chain_result, error = await call_safely(self.chain.ask, question)
         if error is not None:  # too long for a model, for one
             return self.make_undecided(
-                probe, _describe(error), actual=actual, subject=question.subject, duration_ms=since(started)
+                probe, _describe(error), actual=actual, subject=question.subject, duration_ms=measure_ms(started)
             )
         result = self._conclude(
-            probe, chain_result, actual=actual, duration_ms=since(started), subject=digest_text(text)
+            probe, chain_result, actual=actual, duration_ms=measure_ms(started), subject=digest_text(text)
         )
         await self._notify(result)
         return result
@@ -283,7 +283,7 @@ def _decide(chain_result: JudgeChainResult, drift: Drift | None, accusers: Seque
 
 def _open_run(
     judge: Any, tool: Any, tool_timeout: Any, thresholds: Any, on_event: Callable[[GuardEvent], Any] | None
-) -> _Run:
+) -> _ProbeEvaluator:
     """Check the configuration and hold it; raise ``UsageError`` for what would be wrong with every probe."""
     if tool is not None:
         check_tool(tool)
@@ -293,7 +293,7 @@ def _open_run(
     chain = as_chain(judge)
     # A key that is missing is missing for every probe: said at once, before a tool has been called.
     chain.check(make_probe_question(_NOBODY, "", thresholds))
-    return _Run(chain=chain, tool=tool, tool_timeout=tool_timeout, thresholds=thresholds, on_event=on_event)
+    return _ProbeEvaluator(chain=chain, tool=tool, tool_timeout=tool_timeout, thresholds=thresholds, on_event=on_event)
 
 
 _NOBODY = SemanticProbe(name="-", input="", expected="")

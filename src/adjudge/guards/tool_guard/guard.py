@@ -4,8 +4,8 @@ Frameworks run their hooks again when they resume, and say "approved" for reason
 whether this very call was checked before, believes only its own store, and answers everything that goes wrong with a
 refusal: most harnesses make the call when a hook raises, is late or says nothing.
 
-Which gate checks a tool is decided in ``patterns.py``, whether a run may go on after refusals in ``run_trust.py``, and
-what a gate answers in ``guards/gate.py``.
+Which gate checks a tool is decided in ``tool_gates.py``, whether a run may go on after refusals in ``run_trust.py``,
+and what a gate answers in ``guards/gate.py``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from adjudge.errors import AdjudgeError, UsageError
 from adjudge.formats.arguments import ReadOnly, check_choice, check_flag, check_seconds, check_whole_number
 from adjudge.formats.text import flatten, quote, show
 from adjudge.guards.approval.approvals import Approvals
-from adjudge.guards.approval.pending import PendingDecision
+from adjudge.guards.approval.pending_decisions import PendingDecision
 from adjudge.guards.approval.request import LONGEST_ANSWER
 from adjudge.guards.decision import Decision
 from adjudge.guards.firewall.prompt import PromptFirewall
@@ -37,9 +37,9 @@ from adjudge.guards.tool_guard.call import CallRefusedBecause, ToolCall, ToolVer
 from adjudge.guards.tool_guard.effects import EFFECTS, list_effects, read_effects
 from adjudge.guards.tool_guard.files import NamedFiles, read_named_files
 from adjudge.guards.tool_guard.held_call import HeldCall
-from adjudge.guards.tool_guard.patterns import ToolKey, ToolPatterns
 from adjudge.guards.tool_guard.run_trust import MOST_DENIALS, MOST_REFUSALS, RunTrust, TrustReader, reopen_run
 from adjudge.guards.tool_guard.screens import CallScreen, ResultScreen, Screened, make_screened
+from adjudge.guards.tool_guard.tool_gates import ToolKey, ToolPatterns
 from adjudge.guards.tool_guard.unfinished import AT_WORK, CONTENT, UnfinishedCall, list_unfinished_calls
 from adjudge.hooks import logger
 from adjudge.ledger.columns import CALL_PASSED, CALL_RAN, CALL_UNCHECKED, name_call

@@ -6,7 +6,7 @@ import ipaddress
 import socket
 from typing import TYPE_CHECKING
 
-from adjudge.formats.loopback import resolve_loopback
+from adjudge.formats.loopback import normalise_loopback
 
 if TYPE_CHECKING:
     import aiohttp
@@ -24,7 +24,7 @@ def find_proxy(address: URL) -> URL | None:
     from yarl import URL
 
     host = address.host or ""
-    if resolve_loopback(host) is not None or _is_unspecified(host):
+    if normalise_loopback(host) is not None or _is_unspecified(host):
         return None
     # Looked up here: aiohttp's own trust_env asks again, in a thread, for every request.
     proxy = getproxies_environment().get(address.scheme)
@@ -41,7 +41,7 @@ def make_connector(*, limit: int = 100, limit_per_host: int = 0) -> aiohttp.TCPC
         async def resolve(
             self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
         ) -> list[aiohttp.abc.ResolveResult]:
-            return await super().resolve(resolve_loopback(host) or host, port, family)
+            return await super().resolve(normalise_loopback(host) or host, port, family)
 
     return aiohttp.TCPConnector(limit=limit, limit_per_host=limit_per_host, ttl_dns_cache=300, resolver=Resolver())
 

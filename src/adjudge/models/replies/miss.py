@@ -57,7 +57,7 @@ def make_absence(path: Path, model: str | None) -> MissingRecording:
     return MissingRecording(f"there is no recording of {model or 'a model'} in {path}", key="")
 
 
-def describe_other(row: Row | None, function: FunctionIdentity | None) -> str:
+def explain_other_judge(row: Row | None, function: FunctionIdentity | None) -> str:
     """Describe why a row that answers the request by its key or case may not answer this judge, and the remedy."""
     recorded = None if row is None else row.identify()
     if row is None or recorded == function:

@@ -14,7 +14,7 @@ from adjudge.errors import UsageError
 from adjudge.models.model import FunctionIdentity, Model, Reply, Request, find_function
 from adjudge.models.replies.key import describe_request, make_key
 from adjudge.models.replies.lookup import RecordingIndex
-from adjudge.models.replies.miss import describe_nearest, describe_other, make_miss
+from adjudge.models.replies.miss import describe_nearest, explain_other_judge, make_miss
 from adjudge.models.replies.recording import read_rows
 from adjudge.models.replies.row import make_reply
 
@@ -85,7 +85,7 @@ class ReplayModel:
         keys = [make_key(name, described) for name in index.models]
         row = index.find(request, keys, self.function_identity)
         if row is None:
-            other = describe_other(index.find_other(request, keys, self.function_identity), self.function_identity)
+            other = explain_other_judge(index.find_other(request, keys, self.function_identity), self.function_identity)
             nearest = "" if other else self._describe_nearest(request, described, keys)
             key = keys[0] if keys else make_key("", described)
             raise make_miss(self.path, request, key, other=other, nearest=nearest, erased=index.erased)

@@ -1,6 +1,7 @@
 """The driver's side of a run on Ray: the answers to the actors, and what becomes of what they hand in.
 
-The units are handed to Ray in ``executor.py``; ``worker.py`` judges them.
+The units are handed to Ray in ``executor.py``; ``worker.py`` judges them. How the concurrency is shared out is decided
+in ``executor.py`` (``_judge_all``), and a model's own limits in ``models/providers/http.py``.
 
 Ray Data starts lost actors again and gives them their blocks again. So an actor asks here before it judges a unit, and
 a result that is handed in twice is kept once.

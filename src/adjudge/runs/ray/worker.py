@@ -20,7 +20,7 @@ from adjudge.judges.pair import PairResult
 from adjudge.models.budget import Budget, Reservation
 from adjudge.models.model import Model
 from adjudge.models.rate_limit import Pace
-from adjudge.models.replies.kept import KeptModel
+from adjudge.models.replies.run_replies import KeptModel
 from adjudge.result import JudgeResult
 from adjudge.runs.judging import Assignment, check_ready
 from adjudge.runs.layers import RunLayers

@@ -100,7 +100,7 @@ def read_policy(manifest: Mapping[str, Any], policy: RedecisionPolicy) -> tuple[
             )
         question, rubric, described = manifest["asked"], manifest["rubric"], manifest["judge"]
         reading = _make_reading(question, rubric, policy)
-        judge = change_judge(rebuild_judge(_without_rubrics(described), AbsentModel), policy)
+        judge = change_judge(rebuild_judge(_drop_rubrics(described), AbsentModel), policy)
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"the run's manifest cannot be read ({type(error).__name__}: {error})"[:300]) from None
     if isinstance(judge, UnknownJudge):
@@ -189,7 +189,7 @@ def _make_reading(question: Mapping[str, Any], rubric: Mapping[str, Any] | None,
     )
 
 
-def _without_rubrics(described: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_rubrics(described: Mapping[str, Any]) -> dict[str, Any]:
     """Copy a described judge without the rubrics of its seats: the run's own is settled, and those may name code."""
     plain: dict[str, Any] = {**to_plain(described), "rubric": None}
-    return plain | ({"seats": [_without_rubrics(seat) for seat in plain["seats"]]} if "seats" in plain else {})
+    return plain | ({"seats": [_drop_rubrics(seat) for seat in plain["seats"]]} if "seats" in plain else {})

@@ -27,9 +27,9 @@ from adjudge.formats.sqlite_file import PAGE
 from adjudge.judges.chain_outcome import Strategy
 from adjudge.judges.description import describe_judge, digest_judge, name_functions
 from adjudge.judges.evaluate import RubricSource, decide_by_rules
-from adjudge.models.replies.kept import read_row
 from adjudge.models.replies.key import make_place
 from adjudge.models.replies.row import Row
+from adjudge.models.replies.run_replies import read_row
 from adjudge.result import JudgeResult, Outcome
 from adjudge.runs.folder import MANIFEST_FILE, Run, RunLock, make_manifest, open_run, write_manifest
 from adjudge.runs.item import RunItem
@@ -179,17 +179,17 @@ class _RunRedecision:
         self.run, self.policy = run, policy
         self.judge, self.reading = read_policy(run.manifest, policy)
         question, rubric = run.manifest["asked"], run.manifest["rubric"] or {}
-        self._named = bool(question.get("model") or rubric.get("model"))
+        self._names_model = bool(question.get("model") or rubric.get("model"))
         self._before: Counter[str] = Counter(passed=0, failed=0, undecided=0)
         self._after: Counter[str] = Counter(passed=0, failed=0, undecided=0)
         self._unknown: Counter[str] = Counter()
         self._changes: list[Change] = []
-        self._changed = self._kept_own = 0
-        self._then = read_terms(run.manifest)
+        self._changed = self._own_kept_count = 0
+        self._old_terms = read_terms(run.manifest)
         whole = bool(policy.all_cases)
-        self._now = Terms(
+        self._new_terms = Terms(
             rubric=self.reading.rubric,
-            threshold=_choose_threshold(policy, self._then.threshold),
+            threshold=_choose_threshold(policy, self._old_terms.threshold),
             over_rubrics=whole and policy.rubric is not None,
             over_thresholds=whole and policy.threshold is not None,
         )
@@ -213,7 +213,7 @@ class _RunRedecision:
             changes=tuple(self._changes),
             unknown=sum(self._unknown.values()),
             unknown_because=dict(self._unknown.most_common()),
-            kept_own=self._kept_own,
+            kept_own=self._own_kept_count,
             folder=None if out is None else str(out),
         )
 
@@ -274,7 +274,7 @@ class _RunRedecision:
             question=question,
             find=find,
             keeps_judges=self.policy.keeps_judges,
-            named=self._named or (item.rubric is not None and item.rubric.model is not None),
+            named=self._names_model or (item.rubric is not None and item.rubric.model is not None),
         )
         return await replayer.replay(self.judge, result, self.judge.name)
 
@@ -282,7 +282,7 @@ class _RunRedecision:
         """Find the reading of the replies about a case: by what it brought, where the policy leaves that to it."""
         if not case.brings_own:
             return self.reading
-        old_rubric, new_rubric = self._then.find_rubric(case), self._now.find_rubric(case)
+        old_rubric, new_rubric = self._old_terms.find_rubric(case), self._new_terms.find_rubric(case)
         if old_rubric is None or new_rubric is None:
             return self.reading
         key = old_rubric.digest, new_rubric.digest
@@ -301,14 +301,14 @@ class _RunRedecision:
     def _keeps_own(self, case: Case) -> bool:
         """Return whether a case keeps what the policy changes for others."""
         brings = case.criteria is not None or case.rubric is not None
-        if self.policy.rubric is not None and brings and not self._now.over_rubrics:
+        if self.policy.rubric is not None and brings and not self._new_terms.over_rubrics:
             return True
-        over = self._now.over_thresholds or self._now.over_rubrics
+        over = self._new_terms.over_thresholds or self._new_terms.over_rubrics
         return self.policy.threshold is not None and case.threshold is not None and not over
 
     def _count_judgement(self, item: RunItem, replayed: ReplayedResult) -> None:
         """Count a judgement before and after, and list it if its outcome changed."""
-        self._kept_own += self._keeps_own(item.case)
+        self._own_kept_count += self._keeps_own(item.case)
         old_result, new_result = item.result, replayed.result
         self._before[old_result.outcome] += 1
         self._after[new_result.outcome] += 1
@@ -342,7 +342,7 @@ class _RunRedecision:
                 policy[name] = getattr(policy[name], "__qualname__", type(policy[name]).__name__)
         digests = {**self.run.manifest["digests"], "judge": digest_judge(judge), "rubric": digest_description(rubric)}
         members = {"judge": judge, "rubric": to_plain(rubric), "digests": digests, "policy": to_plain(policy)}
-        return members | {"threshold": self._now.threshold}
+        return members | {"threshold": self._new_terms.threshold}
 
 
 def _choose_threshold(policy: RedecisionPolicy, old_threshold: float | None) -> float | None:

@@ -1,6 +1,6 @@
 """``/v1/approvals``: the requests that people are asked about, and their decisions.
 
-Whose vote counts is decided in ``guards/approval/vote_count.py`` (``find_refusal``).
+Whose vote counts is decided in ``guards/approval/votes.py`` (``find_refusal``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from adjudge.guards.approval.approval import Approval, Status
 from adjudge.guards.approval.completeness import digest_shown
 from adjudge.guards.approval.queue import QueuedRequest, RequestSummary
 from adjudge.guards.approval.request import LONGEST_ANSWER, LONGEST_REASON
-from adjudge.guards.approval.vote_check import cast_vote
+from adjudge.guards.approval.vote_casting import cast_vote
 from adjudge.ledger.search_text import LONGEST_QUERY
 from adjudge.server.api.endpoint import StrictModel, answer, explaining_usage, make_router
 from adjudge.server.caller import Caller, require

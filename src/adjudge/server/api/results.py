@@ -1,7 +1,7 @@
 """``/v1/results``: judged contents and what gates did with them, newest first, and everything recorded about one.
 
-Which results a list has is decided in ``server/recorded.py`` (``list_results``), and which entries belong to one in
-``server/story.py`` (``load_story``).
+Which results a list has is decided in ``server/result_lists.py`` (``list_results``), and which entries belong to one in
+``server/entry_story.py`` (``load_story``).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from fastapi import Depends, Query
 from starlette.responses import Response
 
 from adjudge.ledger.columns import STATES
-from adjudge.ledger.recorded import ResultPeriod, ResultState
 from adjudge.ledger.search_text import LONGEST_QUERY
+from adjudge.ledger.short_results import ResultPeriod, ResultState
 from adjudge.result import DecidedBy
 from adjudge.server.api.approvals import SEARCHED
 from adjudge.server.api.endpoint import answer, make_router
 from adjudge.server.caller import Caller, require
-from adjudge.server.recorded import ResultFilters, list_results
+from adjudge.server.entry_story import load_story
+from adjudge.server.result_lists import ResultFilters, list_results
 from adjudge.server.state import CurrentState
-from adjudge.server.story import load_story
 
 router = make_router("results")
 

@@ -20,7 +20,7 @@ from adjudge.guards.approval.approval import Approval, Vote
 from adjudge.guards.approval.completeness import Gap, digest_shown
 from adjudge.guards.approval.queue import QueuePlaces, RequestSummary
 from adjudge.guards.approval.title import find_action, make_title
-from adjudge.guards.approval.vote_check import name_decider
+from adjudge.guards.approval.vote_casting import name_decider
 from adjudge.guards.approval_digest import CONTEXT
 from adjudge.guards.tool_guard.effects import list_effects
 from adjudge.guards.tool_guard.guard import FILES_NOT_BOUND, USE_WITHIN

@@ -4,7 +4,7 @@ Nothing here decides by GET, and nothing approves several requests at once. A vo
 it can no longer be taken back.
 
 What of a request its reader is not to see yet is decided in ``approval_view.py`` (``is_hidden``), and whose vote counts
-in ``guards/approval/vote_count.py`` (``find_refusal``).
+in ``guards/approval/votes.py`` (``find_refusal``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from adjudge.formats.times import get_now
 from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.completeness import Gap
 from adjudge.guards.approval.figures import ReviewerFigures
-from adjudge.guards.approval.pending import PendingDecision, list_judged_with
+from adjudge.guards.approval.pending_decisions import PendingDecision, list_judged_with
 from adjudge.guards.approval.queue import (
     LONGEST_BEGINNING,
     QUEUE_ORDERS,
@@ -37,7 +37,7 @@ from adjudge.guards.approval.queue import (
     QueueReader,
 )
 from adjudge.guards.approval.request import LONGEST_ANSWER, LONGEST_REASON
-from adjudge.guards.approval.vote_check import cast_vote
+from adjudge.guards.approval.vote_casting import cast_vote
 from adjudge.guards.tool_guard.history import read_call_history
 from adjudge.hooks import logger
 from adjudge.ledger.search_text import LONGEST_QUERY

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.errors import LedgerError
-from adjudge.server.caller import Caller, Unauthenticated, find_caller_or_none, identify_caller
+from adjudge.server.caller import Caller, Unauthenticated, identify_caller
 from adjudge.server.csrf import FIELD, PASSWORD, SAFE_METHODS
 from adjudge.server.pages.page import (
     SIGN_IN,
@@ -30,6 +30,9 @@ from adjudge.server.state import get_page_state
 
 _WRITTEN = ("reason", "comment")
 """The fields of forms into which people write. The others are chosen, or are not to be shown, such as a password."""
+
+_CHOSEN = ("vote", "label", "answer")
+"""The fields of forms that say what somebody decided."""
 
 _PAGES = {
     403: (
@@ -82,12 +85,20 @@ async def _keep_form(request: Request, error: Problem) -> Response:
     return await _answer(request, error, context, None)
 
 
+async def _is_about_password(request: Request, error: Problem) -> bool:
+    """Return whether a form was refused for want of its token, or of a password in place of it."""
+    return error.code == "csrf" or (error.code == "throttled" and PASSWORD in await request.form())
+
+
 async def _ask_for_password(request: Request, error: Problem) -> Response:
-    """Answer a form without its token on plain http: the same form once more, with a field for the password."""
+    """Answer a form without its token: the same form once more, with a field for the password."""
     form = await request.form()
+    path: str = request.scope["path"]
     context: Context = {
         "typed": await _list_written(request),
-        "action": find_local_path(quote(request.url.path)) + (f"?{request.url.query}" if request.url.query else ""),
+        "chosen": [value for name in _CHOSEN if isinstance(value := form.get(name), str)],
+        "path": path,
+        "action": find_local_path(quote(path)) + (f"?{request.url.query}" if request.url.query else ""),
         "fields": [
             (name, value)
             for name, value in form.multi_items()
@@ -95,8 +106,7 @@ async def _ask_for_password(request: Request, error: Problem) -> Response:
         ],
         "error": error.detail if PASSWORD in form else "",
     }
-    caller = await identify_caller(request)
-    return await show_page(request, "confirm.html", context, caller=caller, status=error.status_code)
+    return await _answer(request, error, context, await identify_caller(request), template="confirm.html")
 
 
 async def _list_written(request: Request) -> list[str]:
@@ -116,7 +126,7 @@ async def _show_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)  # noqa: S101 - as above
     if not wants_page(request):
         return render_problem(error)
-    if error.code == "csrf" and not get_page_state(request).settings.is_secure:
+    if get_page_state(request).settings.needs_browser_key and await _is_about_password(request, error):
         return await _ask_for_password(request, error)
     return await _show_error(request, error)
 
@@ -142,8 +152,8 @@ async def _show_failure(request: Request, error: Exception) -> Response:
 async def _show_error(request: Request, problem: Problem) -> Response:
     """Show an error to its caller, if known; one who may not open ``/`` is led to the first page that they may open."""
     try:
-        caller = await find_caller_or_none(request)
-    except Problem:  # a form without its token: the page is shown without anybody's name
+        caller = await identify_caller(request)
+    except Problem:
         caller = None
     home = None if caller is None else find_home(caller.permissions)
     if problem.code == "forbidden" and request.method in SAFE_METHODS and request.url.path == "/" and home is not None:
@@ -162,10 +172,12 @@ async def _render_error(request: Request, problem: Problem, caller: Caller | Non
     return await _answer(request, problem, context, caller)
 
 
-async def _answer(request: Request, problem: Problem, context: Context, caller: Caller | None) -> Response:
+async def _answer(
+    request: Request, problem: Problem, context: Context, caller: Caller | None, *, template: str = "error.html"
+) -> Response:
     status = problem.status_code
     defaults: Context = {"status": status, "address": "", "signin": SIGN_IN, "typed": ()}
-    response = await show_page(request, "error.html", defaults | context, caller=caller, status=status)
+    response = await show_page(request, template, defaults | context, caller=caller, status=status)
     for name, value in (problem.headers or {}).items():
         response.headers[name] = value
     return response

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from adjudge.errors import UsageError
-from adjudge.labels.live import estimate_live
+from adjudge.labels.live_estimate import estimate_live
 from adjudge.labels.queue import LONGEST_COMMENT, LabelQueue
 from adjudge.labels.source import find_store
 from adjudge.labels.task import LabelTask, UndoneAnswer

@@ -13,7 +13,7 @@ from adjudge.errors import UsageError
 from adjudge.formats.times import get_now
 from adjudge.guards.approval.listed import verify_listed
 from adjudge.ledger.entry import NO_PREV
-from adjudge.ledger.recorded import read_recorded
+from adjudge.ledger.short_results import read_recorded
 from adjudge.server.caller import AnyCaller, Caller, require
 from adjudge.server.entry_lookup import find_gate
 from adjudge.server.pages.ledger_check import Checked

@@ -1,6 +1,6 @@
 """The page ``/``: the outcomes of decisions over time, by gate, and what needs somebody.
 
-What is counted is decided in ``server/recorded.py`` (``tally_results``).
+What is counted is decided in ``server/result_lists.py`` (``tally_results``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from adjudge.server.pages.monitors import STATES as MONITOR_STATES
 from adjudge.server.pages.monitors import read_monitors
 from adjudge.server.pages.page import Context, add_page
 from adjudge.server.pages.paging import choose_word
-from adjudge.server.recorded import Tally, Times, tally_results
+from adjudge.server.result_lists import Tally, Times, tally_results
 from adjudge.server.state import CurrentState, ServerState
 from adjudge.templates.figures import format_count, format_left
 from adjudge.trust.intervals import Share

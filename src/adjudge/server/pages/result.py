@@ -3,7 +3,7 @@
 Steps that did not happen are absent. What the ledger holds only as a digest is said to be kept so, and never shown as
 if it were what somebody wrote.
 
-Which entries belong to the story is decided in ``server/story.py`` (``load_story``).
+Which entries belong to the story is decided in ``server/entry_story.py`` (``load_story``).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from adjudge.guards.decision import Decision
 from adjudge.guards.tool_guard.effects import list_effects
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.payload import drop_digests
-from adjudge.ledger.recorded import RecordedResult
+from adjudge.ledger.short_results import RecordedResult
 from adjudge.report.judgement import list_findings, list_quotations
 from adjudge.result import JudgeResult, read_result
 from adjudge.server.caller import AnyCaller, Caller, require
+from adjudge.server.entry_story import Story, load_story
 from adjudge.server.pages.acts import Act, list_acts
 from adjudge.server.pages.opened_query import OpenedQuery
 from adjudge.server.pages.page import Context, add_page, send_text
 from adjudge.server.pages.stopped_run import find_stopped_run
 from adjudge.server.problem import Problem
 from adjudge.server.state import CurrentState
-from adjudge.server.story import Story, load_story
 from adjudge.templates.environment import quote_segment
 from adjudge.templates.figures import format_count
 from adjudge.templates.judged_text import make_content_view, make_judged_text

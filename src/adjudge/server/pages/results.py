@@ -1,6 +1,6 @@
 """``/results``: every judgement and what a gate made of it, newest first, with filters in the address.
 
-Which results are listed is decided in ``server/recorded.py`` (``list_results``).
+Which results are listed is decided in ``server/result_lists.py`` (``list_results``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from adjudge.ledger.search_text import LONGEST_QUERY
 from adjudge.server.caller import AnyCaller
 from adjudge.server.pages.page import Context, add_page
 from adjudge.server.pages.paging import Word, choose_word, write_address
-from adjudge.server.recorded import PERIODS, ResultFilters, list_results
+from adjudge.server.result_lists import PERIODS, ResultFilters, list_results
 from adjudge.server.state import CurrentState
 
 router = APIRouter()

@@ -82,7 +82,7 @@ def _choose_browser_key(state: CurrentState, key: str) -> str | None:
 
     Without the latter, whoever got the cookie of such a browser could send forms.
     """
-    if state.settings.is_secure:
+    if not state.settings.needs_browser_key:
         return None
     return key if len(key) >= _SHORTEST_KEY and key.isascii() else secrets.token_urlsafe(32)
 
@@ -94,7 +94,7 @@ def _render(request: Request, state: CurrentState, target: str, name: str = "", 
     token = secrets.token_urlsafe(32)
     lifetime = format_left(state.settings.session_lifetime)
     context = {"target": target, "name": name, "error": error, "lifetime": lifetime, "csrf_token": token}
-    context |= {"makes_key": not state.settings.is_secure}
+    context |= {"makes_key": state.settings.needs_browser_key}
     response = render_page(request, "signin.html", context, status=403 if error else 200)
     set_cookie(response, _name_form_cookie(state), token, state.settings)
     return response

@@ -1,38 +1,35 @@
 "use strict";
-// The key that a form needs beside its token where the server is on plain http. A browser sends a cookie to every port of
-// a host, so another program there can have the session; what is stored here is for this scheme, host and port alone. The
-// browser makes the key when somebody signs in. No page and no answer of the server holds it.
+// The key that a form needs beside its token where programs of this machine can have the session's cookie. A browser sends
+// a cookie to every port of a host; what is stored here is for this scheme, host and port alone. The browser makes the key
+// when somebody signs in. No page and no answer of the server holds it, and it is in no field of a page: it is added to
+// what a form sends. This script does not wait for the page, for a form may be sent before all of it is there.
 (() => {
   const name = "adjudge-browser-key";
   const makeKey = () => {
     const bytes = crypto.getRandomValues(new Uint8Array(32));
     return btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
   };
-  const store = (key) => {
+  // A browser that keeps nothing has no key: the server then asks for the password with each form.
+  const use = (work) => {
     try {
-      localStorage.setItem(name, key);
-    } catch {
-      // A browser that keeps nothing: the server then asks for the password with each form.
-    }
-  };
-  const read = () => {
-    try {
-      return localStorage.getItem(name);
+      return work(localStorage);
     } catch {
       return null;
     }
   };
 
-  // Before all others that listen, so that a script which sends the form itself sends the key too.
   window.addEventListener(
-    "submit",
-    (event) => {
-      const { csrf_token: token, browser_key: made } = event.target.elements;
-      const key = made ? makeKey() : read();
-      if (made) {
-        made.value = key;
-        store(key);
-      } else if (token && key) token.value = `${token.value.split(".")[0]}.${key}`;
+    "formdata",
+    ({ target: form, formData: data }) => {
+      if (form.getAttribute("method") !== "post") return; // it would be in the address
+      const stored = use((storage) => storage.getItem(name));
+      if (data.has("browser_key")) {
+        // The same one again: another tab may have signed in with it since this page was opened.
+        const key = stored ?? makeKey();
+        use((storage) => storage.setItem(name, key));
+        data.set("browser_key", key);
+      } else if (data.has("csrf_token") && stored) data.set("csrf_token", `${data.get("csrf_token")}.${stored}`);
+      if (form.getAttribute("action") === "/signout") use((storage) => storage.removeItem(name));
     },
     { capture: true },
   );

@@ -1,6 +1,6 @@
 """The check of a person's vote: the same for the page, HTTP and the command line.
 
-Whose vote counts, when it is final and what the votes add up to is decided in ``vote_count.py``.
+Whose vote counts, when it is final and what the votes add up to is decided in ``votes.py``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Literal
 from adjudge.errors import DecisionRefused, LedgerError, UsageError
 from adjudge.guards.approval.approval import Approval
 from adjudge.guards.approval.approvals import Approvals
-from adjudge.guards.approval.vote_count import find_refusal
+from adjudge.guards.approval.votes import find_refusal
 from adjudge.result import JudgeResult
 
 

@@ -10,7 +10,7 @@ from adjudge.errors import UsageError
 from adjudge.ledger.entry import Entry
 from adjudge.ledger.ledger import CONTEXT, Ledger
 from adjudge.ledger.payload import is_digest
-from adjudge.ledger.recorded import RecordedResult, read_recorded
+from adjudge.ledger.short_results import RecordedResult, read_recorded
 from adjudge.server.caller import Caller
 from adjudge.server.entry_lookup import find_decision_or_result
 from adjudge.server.problem import Problem

@@ -2,7 +2,7 @@
 
 A ledger is written by programs too, so an entry may say anything: what is none of ours becomes no row.
 
-Which of them a list has is decided in ``server/recorded.py`` (``list_results``).
+Which of them a list has is decided in ``server/result_lists.py`` (``list_results``).
 """
 
 from __future__ import annotations

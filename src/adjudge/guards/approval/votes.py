@@ -1,8 +1,8 @@
 """Votes on a request for approval: whose counts, when it is final, and what the votes add up to.
 
 Values without a store and without a clock: ``store.py`` calls these in its transactions. Whether a person saw the
-request, and whether they have to give a reason, is decided in ``vote_check.py`` (``_check_approval``) and ``store.py``
-(``_find_gap``).
+request, and whether they have to give a reason, is decided in ``vote_casting.py`` (``_check_approval``) and
+``store.py`` (``_find_gap``).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import pytest
 
 from adjudge import Approvals
 from adjudge.guards import DecisionRefused
-from adjudge.guards.approval.vote_check import cast_vote
+from adjudge.guards.approval.vote_casting import cast_vote
 from kit.approvals import ask
 
 pytestmark = pytest.mark.timed

@@ -17,9 +17,9 @@ from adjudge.formats.times import get_now
 from adjudge.ledger.columns import STATES, find_columns, make_column_tables
 from adjudge.ledger.entry import format_time
 from adjudge.ledger.ledger import Ledger
-from adjudge.ledger.recorded import RecordedResult, make_recorded
 from adjudge.ledger.search_index import find_unsearched, match_entries
 from adjudge.ledger.search_text import read_query
+from adjudge.ledger.short_results import RecordedResult, make_recorded
 from adjudge.ledger.store import make_table
 from adjudge.server.entry_lookup import read_closed
 

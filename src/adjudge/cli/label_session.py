@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import TYPE_CHECKING, Literal
 
-from adjudge.cli.label_screen import Passage
 from adjudge.cli.output import format_seconds
 from adjudge.cli.spelling import spell
+from adjudge.cli.text_columns import Passage
 from adjudge.dataset.case_ids import shorten_case_id
 from adjudge.dataset.label_map import CANNOT_TELL
 from adjudge.errors import UsageError
@@ -24,7 +24,7 @@ from adjudge.judges.pair import PairResult
 
 if TYPE_CHECKING:
     from adjudge.dataset.label import Label
-    from adjudge.labels.live import LiveEstimate
+    from adjudge.labels.live_estimate import LiveEstimate
     from adjudge.labels.queue import LabelQueue
     from adjudge.labels.task import LabelProgress, LabelTask
     from adjudge.result import JudgeResult
