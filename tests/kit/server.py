@@ -119,7 +119,7 @@ class RunningServer:
 
 
 _KEYS: WeakKeyDictionary[httpx.Client, str] = WeakKeyDictionary()
-"""What the scripts of a browser would have stored."""
+"""The keys that the scripts of browsers would have stored."""
 
 
 def find_token(client: httpx.Client, path: str = "/signin") -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 import sys
 from typing import Any
-
-from adjudge import cli
 
 
 class Stopping:
@@ -32,4 +31,4 @@ def main() -> None:
     os.chdir(folder)
     sys.argv = ["adjudge", *words]
     sys.stderr, sys.stdout = Stopping(sys.stderr), Stopping(sys.stdout)
-    cli.main()
+    runpy.run_module("adjudge", run_name="__main__")

@@ -309,15 +309,19 @@ def test_a_browser_at_another_address_is_told_the_server_s_own(tmp_path):
     """A page with a link, and nothing happened; a program gets a problem."""
     config = f'{CONFIG}\n[server]\npublic_url = "https://adjudge.example"\n'
     with run_server(tmp_path, config) as running:
-        browser = running.open_browser()
+        shown = running.open_browser().get("/signin")
+        headers = {"Host": "adjudge.example", "Accept": "text/html"}
+        browser = running.open_client(headers=headers)
         form = {"name": "Ana", "password": PASSWORD, "csrf_token": find_token(browser)}
-        headers = {"Origin": running.url, "Sec-Fetch-Site": "same-origin"}
+        headers = {"Host": "adjudge.example", "Origin": running.url, "Sec-Fetch-Site": "same-origin"}
         page = browser.post("/signin", data=form, headers=headers)
         problem = running.open_client().post("/signin", data=form, headers=headers)
 
-    assert (page.status_code, problem.status_code, problem.json()["code"]) == (403, 403, "cross_site")
+    assert (shown.status_code, page.status_code) == (421, 403)
+    assert (problem.status_code, problem.json()["code"]) == (403, "cross_site")
     assert page.headers["content-type"].startswith("text/html")
-    assert 'href="https://adjudge.example/signin"' in page.text
+    for answer in (shown, page):
+        assert 'href="https://adjudge.example/signin"' in answer.text
     assert "https://adjudge.example" in problem.json()["detail"]
 
 

@@ -44,7 +44,7 @@ def test_who_has_the_cookie_reads_and_decides_nothing(server: RunningServer, has
         assert thief.post(f"/approvals/{ident}/decide", data=form).status_code == 403
         headers = {"X-CSRF-Token": token}
         assert thief.post(f"/v1/approvals/{ident}/votes", json=body, headers=headers).status_code == 403
-        assert thief.post("/ledger/verify", data={"csrf_token": token}).status_code == 403
+        assert thief.post("/approvals/deny", data={"csrf_token": token, "ids": ident}).status_code == 403
     assert (read_approval(server, ident).votes, read_approval(server, ident).pending_votes) == ((), ())
 
 
@@ -115,12 +115,12 @@ def test_guessing_the_password_is_slowed_down(server: RunningServer):
     """As it is when signing in: with the cookie alone one could guess without end otherwise."""
     gus = copy_cookies(server, server.sign_in("Gus"))
     answers = [
-        gus.post("/ledger/verify", data={"csrf_token": "x", "session_password": f"guess {number}"})
+        gus.post("/approvals/deny", data={"csrf_token": "x", "session_password": f"guess {number}"})
         for number in range(7)
     ]
 
     assert [answer.status_code for answer in answers] == [403] * 5 + [429] * 2
-    assert ("too many attempts" in answers[-1].text, int(answers[-1].headers["retry-after"]) > 0) == (True, True)
+    assert ("Too many attempts" in answers[-1].text, int(answers[-1].headers["retry-after"]) > 0) == (True, True)
     assert "Password of Gus" in answers[-1].text  # what was written is there to be sent later
 
 
@@ -129,6 +129,7 @@ def test_what_records_nothing_needs_no_password(server: RunningServer):
     ident, ben = make_request(server), server.sign_in("Ben", has_scripts=False)
     token = find_token(ben, f"/approvals/{ident}")
     wanted = {"/theme": 303, "/keyboard": 303, "/times": 303, f"/approvals/{ident}": 200, "/approvals/judge": 303}
+    wanted |= {"/ledger/verify": 303}
 
     for path, status in wanted.items():
         assert ben.post(path, data={"csrf_token": "x", "judge": "show"}).status_code == 403
@@ -153,13 +154,14 @@ def test_over_https_the_page_holds_the_whole_token(tmp_path: Any):
     config = CONFIG.replace("[server]", '[server]\npublic_url = "https://adjudge.example"', 1)
     with run_server(tmp_path, config=config) as running:
         running.add_account("Ana")
-        browser = running.open_browser()
+        browser = running.open_client(headers={"Accept": "text/html", "Host": "adjudge.example"})
         page = browser.get("/signin")
         planted = page.headers["set-cookie"].partition(";")[0]
         form = read_fields(browser, page.text) | {"name": "Ana", "password": PASSWORD, "browser_key": "k" * 43}
         cookies = browser.post("/signin", data=form, headers={"Cookie": planted}).headers.get_list("set-cookie")
         session = next(cookie for cookie in cookies if cookie.startswith("__Host-adjudge="))
-        client = running.open_client(headers={"Accept": "text/html", "Cookie": session.partition(";")[0]})
+        headers = {"Accept": "text/html", "Host": "adjudge.example", "Cookie": session.partition(";")[0]}
+        client = running.open_client(headers=headers)
         ident = make_request(running)
         refused = send(client, ident, "deny", csrf_token="x", session_password=PASSWORD)
         taken = send(client, ident, "deny")

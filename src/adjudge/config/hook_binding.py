@@ -1,4 +1,4 @@
-"""What an installed hook is bound to: a file outside of every project, and a digest over it and all that it names."""
+"""The binding of an installed hook: a file outside of every project, and a digest over it and all that it names."""
 
 from __future__ import annotations
 

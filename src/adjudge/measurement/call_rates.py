@@ -330,7 +330,7 @@ _OTHER: Mapping[CallStep, CallStep] = {"passed": "stopped", "stopped": "passed"}
 _METHOD = "double sampling, MOVER with Wilson and exact limits"
 
 _SETTLED = ("allow", "stop")
-"""What people say of a call when they have settled it; of one that they have not, the truth is ``open``."""
+"""The truths of calls that people have settled; that of one which they have not is ``open``."""
 
 
 class _Estimator:

@@ -1,4 +1,4 @@
-"""What rules a forged candidate out before anybody is asked: no source, no test, or a test or schema that fails."""
+"""The faults that rule a forged candidate out before anybody is asked: no source, no test, a test that fails."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ async def _ask_for_password(request: Request, error: Problem) -> Response:
         "path": path,
         "action": find_local_path(quote(path)) + (f"?{request.url.query}" if request.url.query else ""),
         "fields": [
-            (name, value)
+            (name, _read_lines(value))
             for name, value in form.multi_items()
             if isinstance(value, str) and name not in (FIELD, PASSWORD)
         ],
@@ -113,8 +113,12 @@ async def _list_written(request: Request) -> list[str]:
     """List the texts that a person wrote into a form."""
     form = await request.form()
     values = (form.get(name) for name in _WRITTEN)
-    # A browser sends two characters for each line end; the first one would be shown as a mark, and be copied.
-    return [text.replace("\r\n", "\n") for text in values if isinstance(text, str) and text.strip()]
+    return [_read_lines(text) for text in values if isinstance(text, str) and text.strip()]
+
+
+def _read_lines(text: str) -> str:
+    """Read a text as it was typed: a browser sends two characters for a line end, of which a page marks the first."""
+    return text.replace("\r\n", "\n")
 
 
 async def render_refusal(request: Request, problem: Problem) -> Response:

@@ -23,7 +23,7 @@ from adjudge.server.state import CurrentState
 
 router = APIRouter()
 
-Reader = Annotated[Caller, Depends(require("read"))]
+Reader = Annotated[Caller, Depends(require("read", decides_nothing=True))]
 
 
 async def view_ledger(request: Request, state: CurrentState) -> Context:
