@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import unicodedata
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,19 @@ from adjudge.guards.firewall.prompt import _fold
 from adjudge.rules import as_rule
 from kit.rules import check
 
-EVERY = [chr(code) for code in range(sys.maxunicode + 1) if is_unseen(chr(code)) and chr(code) != "\x00"]
-WHOLE = [char for char in EVERY if unicodedata.category(char) != "Cs"]
-"""Those that a text can hold."""
+
+@cache
+def list_unseen() -> list[str]:
+    """Every character that is not seen; in a function, because it takes as long to list as many tests."""
+    return [chr(code) for code in range(sys.maxunicode + 1) if is_unseen(chr(code)) and chr(code) != "\x00"]
+
+
+@cache
+def list_whole() -> list[str]:
+    """The unseen characters that a text can hold."""
+    return [char for char in list_unseen() if unicodedata.category(char) != "Cs"]
+
+
 NAMED = (
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800\u3164\uffa0\ufe00\ufe0e\ufe0f\U000e0100\U000e01ef"
     "\u00ad\u061c\u200b\u200c\u200d\u200e\u202e\u2028\u2029\u2060\u2065\u2069\ufeff\ufff0\ufff9\x01\x08\x0b\x0c\x1b\x1c"
@@ -72,7 +83,7 @@ def test_what_nobody_sees_hides_no_secret_and_no_personal_data(char: str):
 @given(st.data())
 def test_no_mixture_of_them_hides_anything(data: st.DataObject):
     """Any of the table, any number of them, anywhere inside."""
-    hidden = st.text(st.sampled_from(WHOLE), max_size=3)
+    hidden = st.text(st.sampled_from(list_whole()), max_size=3)
     for rule, secret in (("secrets", KEY), ("personal_data", data.draw(st.sampled_from(PERSONAL)))):
         text = "".join(char + data.draw(hidden) for char in secret)
         assert not check(rule, f"x: {text} y").passed
@@ -101,7 +112,7 @@ def test_the_rule_unicode_names_every_one():
     """In a Latin word none of them has a place; the visible signs of category Cf, before numbers, are seen."""
     evaluate = as_rule("unicode").evaluate
     passed = []
-    for char in EVERY:
+    for char in list_unseen():
         half = "\ud800" <= char <= "\udfff"
         content = f'{{"a": "pay\\u{ord(char):04x}pal"}}' if half else {"a": f"pay{char}pal"}
         passed += [char] if evaluate(content).passed else []

@@ -255,7 +255,7 @@ def _open_reviews(page: Any, tour: Tour) -> Iterator[str]:
 
 
 def _open_calls(page: Any, tour: Tour) -> Iterator[str]:
-    """Open a request about a call of each kind, the list of keys, and what is left when a session has ended."""
+    """Open a request about a call of each kind, the list of keys, and what a form leads to without key or session."""
     for line in (TESTS / "data" / "tool_calls.jsonl").read_text("utf-8").splitlines():
         call = json.loads(line)
         content = json.dumps({"tool": call["tool"], "arguments": call["arguments"]}, ensure_ascii=False)
@@ -266,10 +266,19 @@ def _open_calls(page: Any, tour: Tour) -> Iterator[str]:
     page.locator("#keys").wait_for()
     yield "keys"
     page.keyboard.press("Escape")
-    page.get_by_label("Your reason").fill("It is not what the customer asked for.")
+    address = page.url
+    page.evaluate("localStorage.clear()")
+    _deny(page)
+    yield "password"
+    page.goto(address)
     page.context.clear_cookies()
-    press(page.get_by_role("button", name="Deny", exact=False).first)
+    _deny(page)
     yield "session-ended"
+
+
+def _deny(page: Any) -> None:
+    page.get_by_label("Your reason").fill("It is not what the customer asked for.")
+    press(page.get_by_role("button", name="Deny", exact=False).first)
 
 
 # ---------------------------------------------------------------- requests
