@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from adjudge.server import set_password
 from kit.approval_pages import CONFIG, decide, make_request, read_approval, send
 from kit.server import PASSWORD, RunningServer, find_token, read_fields, run_server
 
@@ -100,15 +101,26 @@ def send_again(client: Any, page: str, password: str) -> Any:
 
 
 def test_a_password_is_that_of_the_session_s_account(server: RunningServer):
-    """And programs are not asked for one: they have the token, or a key."""
+    """Another account's is refused, however right it is for that one."""
     server.add_account("Ria")
+    other = "another password, a longer one"
+    server.change(lambda ledger: set_password(ledger, "Ria", other))
+    ident, ana = make_request(server), server.sign_in("Ana", has_scripts=False)
+    assert server.sign_in("Ria", other).get("/v1/results").status_code == 200
+
+    assert send(ana, ident, "deny", session_password=other).status_code == 403
+    assert read_approval(server, ident).pending_votes == ()
+    assert send(ana, ident, "deny", session_password=PASSWORD).status_code == 303
+
+
+def test_a_program_is_told_what_is_wrong_as_json(server: RunningServer):
+    """It is asked for no password: it has the token, or a key of its own."""
     ident, noa = make_request(server), server.sign_in("Noa", has_scripts=False)
     fields = read_fields(noa, noa.get(f"/approvals/{ident}").text) | {"vote": "deny"}
     program = server.open_client(cookies=dict(noa.cookies))
     answer = program.post(f"/approvals/{ident}/decide", data=fields)
 
     assert (answer.status_code, answer.json()["code"]) == (403, "csrf")
-    assert PASSWORD not in answer.text
 
 
 def test_guessing_the_password_is_slowed_down(server: RunningServer):

@@ -1,7 +1,7 @@
 """``[hook]`` of ``adjudge.toml``: which gates stand in front of a coding agent's tools.
 
-The hook runs in the folder of a session, whose files may be an attacker's. So its configuration is named by an absolute
-path, lies elsewhere, and is bound by a digest over itself and every file that it names.
+Where that file may lie, and the digest that an installed hook is bound to, is decided in ``hook_binding.py``
+(``read_bound_config``).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from adjudge.config.file import Config, check_keys
 from adjudge.config.gates import check_gate_ready, close_gate, open_approvals, open_gate
-from adjudge.config.hook_binding import SQLITE, list_named_files
-from adjudge.config.ledger import CommandRecorder, find_place, open_ledger
+from adjudge.config.hook_binding import list_named_files
+from adjudge.config.ledger import SQLITE, CommandRecorder, find_place, open_ledger
 from adjudge.errors import UsageError
 from adjudge.formats.arguments import check_choice, check_flag, check_seconds
 from adjudge.formats.text import show

@@ -1,4 +1,8 @@
-"""The binding of an installed hook: a file outside of every project, and a digest over it and all that it names."""
+"""The binding of an installed hook: a file outside of every project, and a digest over it and all that it names.
+
+The hook runs in the folder of a session, whose files may be an attacker's. So its configuration is named by an absolute
+path, lies elsewhere, and is bound by a digest over itself and every file that it names.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.config.file import Config, find_recording, read_config
+from adjudge.config.ledger import SQLITE
 from adjudge.errors import Argument, UsageError
 from adjudge.formats.text import show
-
-SQLITE = "sqlite:///"
 
 
 def read_bound_config(path: Path, *, digest: str | None, allow_python: bool = False) -> Config:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from adjudge.ledger.ledger import Ledger
 
 
-_FILE = "sqlite:///"
+SQLITE = "sqlite:///"
+"""The beginning of the address of a ledger in a file."""
 
 
 class CommandRecorder:
@@ -105,15 +106,15 @@ def find_place(config: Config, url: str | None) -> str:
     Raises ``UsageError`` where none is named.
     """
     if url is not None:
-        return url if "://" in url else f"{_FILE}{url}"
+        return url if "://" in url else f"{SQLITE}{url}"
     configured = config.ledger.get("url")
     if configured is None:
         where = f" of {config.path}" if config.path else " of adjudge.toml"
         raise UsageError(f"no ledger is named: give --ledger adjudge.db, or write url under [ledger]{where}")
-    if "://" in configured and not configured.startswith(_FILE):
+    if "://" in configured and not configured.startswith(SQLITE):
         return configured
-    file = Path(configured.removeprefix(_FILE))
-    return f"{_FILE}{config.path.parent / file if config.path else file}"
+    file = Path(configured.removeprefix(SQLITE))
+    return f"{SQLITE}{config.path.parent / file if config.path else file}"
 
 
 def list_hosts(config: Config) -> list[str]:

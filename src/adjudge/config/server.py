@@ -25,7 +25,7 @@ PORT = 8318
 MOST_LISTED = 1_000
 """Rules and criteria that a request may hold, whatever the settings say."""
 
-LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +39,10 @@ class ServerSettings:
         uds_mode: The accounts that may connect to it: ``0600`` its account alone, ``0660`` its group too.
         public_url: The address that people and programs use, where it is not ``http://HOST:PORT``: behind a proxy, for
             instance. A server that listens elsewhere than on this machine needs it. It is ``https``, except for this
-            machine's own names: a session's cookie and a key must not travel in the clear.
-        hosts: Further names under which it may be asked, without a port. A request for any other name is refused.
+            machine's own addresses: a session's cookie and a key must not travel in the clear. ``localhost`` is no such
+            address, because it is two.
+        hosts: Further names under which it may be asked, without a port. A request for any other name is refused, and
+            forms are taken at ``public_url`` alone.
         proxies: The addresses of proxies that are believed when they say whom they ask for (``X-Forwarded-For``).
         judge: The judge of ``/v1/evaluate`` and of the firewalls; that of ``[defaults]`` where this is not given.
         runs: The folder whose run folders are listed and labelled, from the folder of ``adjudge.toml``.
@@ -76,11 +78,13 @@ class ServerSettings:
     public_url: str | None = None
     """The address that people and programs use, where it is not ``http://HOST:PORT``: behind a proxy, for instance.
 
-    A server that listens elsewhere than on this machine needs it. It is ``https``, except for this machine's own names:
-    a session's cookie and a key must not travel in the clear.
+    A server that listens elsewhere than on this machine needs it. It is ``https``, except for this machine's own
+    addresses: a session's cookie and a key must not travel in the clear. ``localhost`` is no such address, because it
+    is two.
     """
     hosts: tuple[str, ...] = ()
-    """Further names under which it may be asked, without a port. A request for any other name is refused."""
+    """Further names under which it may be asked, without a port. A request for any other name is refused, and forms are
+    taken at ``public_url`` alone."""
     proxies: tuple[str, ...] = ()
     """The addresses of proxies that are believed when they say whom they ask for (``X-Forwarded-For``)."""
     judge: str | None = None
@@ -157,7 +161,7 @@ class ServerSettings:
     @property
     def allowed_hosts(self) -> frozenset[str]:
         """The names that a request may be for, in lower case and without a port."""
-        return self.page_hosts | set(LOOPBACK_NAMES) if self.is_local else self.page_hosts
+        return self.page_hosts | set(_LOOPBACK_NAMES) if self.is_local else self.page_hosts
 
     @property
     def page_hosts(self) -> frozenset[str]:
@@ -315,10 +319,10 @@ def _check_address(settings: ServerSettings, where: str) -> None:
 
 
 def _check_one_address(host: str, key: str) -> None:
-    """Raise ``UsageError`` for a name of this machine that stands for two addresses.
+    """Raise ``UsageError`` for ``localhost``, which is two addresses, 127.0.0.1 and ::1.
 
-    A browser tries both, so a program that takes the same port of the other one is the same site to it: it would get
-    what the browser stored for ours, and the password that somebody types.
+    The server listens at one of them. A browser tries both, so to it a program that takes the same port of the other
+    one is the same site: that program would get what the browser stored for the server, and the password.
     """
     if normalise_loopback(host) == "localhost":
         raise UsageError(

@@ -329,7 +329,7 @@ _OTHER: Mapping[CallStep, CallStep] = {"passed": "stopped", "stopped": "passed"}
 
 _METHOD = "double sampling, MOVER with Wilson and exact limits"
 
-_SETTLED = ("allow", "stop")
+_SETTLED = tuple(_TRUTHS.values())
 """The truths of calls that people have settled; that of one which they have not is ``open``."""
 
 
@@ -364,23 +364,25 @@ class _Estimator:
         number = sum(call.steps[name] != "unknown" for call in self._reading.calls)
         truth_count = sum(call.truth == truth for call in known)
 
-        def share_of_all(open_truth: str | None) -> WeightedShare | Estimate | None:
+        def compute_share_of_all(open_truth: str | None) -> WeightedShare | Estimate | None:
             if not self._draw.is_known:
                 return self._weigh_strata(name, step, truth, open_truth, of_all=True)
             return self._divide_sums(self._find_total(truth, (name, step), open_truth), number)
 
-        def share_of_truth(open_truth: str | None) -> WeightedShare | Estimate | None:
+        def compute_share_of_truth(open_truth: str | None) -> WeightedShare | Estimate | None:
             if not self._draw.is_known:
                 return self._weigh_strata(name, step, truth, open_truth, of_all=False)
             wrong, right = (self._find_total(truth, (name, each), open_truth) for each in (step, _OTHER[step]))
             return find_part_of_sum(wrong, right)
 
-        all_calls = self._estimate_share_with_limits(len(known), share_of_all, is_census=self._is_census(name, step))
+        all_calls = self._estimate_share_with_limits(
+            len(known), compute_share_of_all, is_census=self._is_census(name, step)
+        )
         if not truth_count:
             nothing = Estimate(value=None, of=0, note=self._missing or "no labelled call is one of these")
             return all_calls, nothing
         return all_calls, self._estimate_share_with_limits(
-            truth_count, share_of_truth, is_census=self._is_truth_share_counted(name, step, truth)
+            truth_count, compute_share_of_truth, is_census=self._is_truth_share_counted(name, step, truth)
         )
 
     def _is_census(self, name: Decider, step: CallStep) -> bool:

@@ -111,11 +111,12 @@ def compare_judges(
     for run in (before, after):
         if run.compares:
             raise UsageError(f"{run.folder} compares pairs; adjudge agree measures each of the two judges")
-    own = (*read_run_labels(before), *read_run_labels(after)) if labels is None else labels
-    every = tuple(dict.fromkeys(own)) if labels is None else tuple(labels)
-    measurement = make_measurement(before, labels=every, labels_are_random=labels_are_random, most_disagreements=0)
-    planned = find_plan_of_labels((before, after), every) if measurement.sampling == "plan" else None
-    cases = _read_cases(before, after, every, planned)
+    if labels is None:
+        labels = dict.fromkeys((*read_run_labels(before), *read_run_labels(after)))
+    all_labels = tuple(labels)
+    measurement = make_measurement(before, labels=all_labels, labels_are_random=labels_are_random, most_disagreements=0)
+    planned = find_plan_of_labels((before, after), all_labels) if measurement.sampling == "plan" else None
+    cases = _read_cases(before, after, all_labels, planned)
     level, limit, because = choose_level(measurement, len(cases))
     sizes = {"": measurement.cases} if planned is None else planned.sizes
     if limit is not None and any(not number for number in _count_by_stratum(cases, sizes).values()):

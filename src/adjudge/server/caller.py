@@ -13,7 +13,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from adjudge.server.accounts import CheckedAccount, check_password
-from adjudge.server.csrf import PASSWORD, SAFE_METHODS, has_token, read_field
+from adjudge.server.csrf import CONFIRMATION, SAFE_METHODS, has_token, read_field
 from adjudge.server.permissions import Permissions, PermissionScope, make_permissions
 from adjudge.server.problem import Problem
 from adjudge.server.sessions import Session, find_session, name_cookie
@@ -100,14 +100,15 @@ def preset_caller(scope: Scope) -> None:
 async def find_caller(request: Request, *, decides_nothing: bool = False) -> Caller:
     """Find the caller of a request; raises ``Unauthenticated``, and ``Problem`` for a form without its token.
 
-    ``decides_nothing`` is what ``require`` has it from.
+    ``decides_nothing`` is explained in ``require``.
     """
     caller = request.scope.get(_CALLER)
     if caller is None:
         caller = await identify_caller(request)
         if caller.session is not None and request.method not in SAFE_METHODS:
             await _check_form(request, caller.session, decides_nothing=decides_nothing)
-        if not decides_nothing:  # what was checked less strictly must not stand for the strict check
+        # A caller whose form was checked less strictly is not remembered: a strict check that follows would take them.
+        if not decides_nothing:
             request.scope[_CALLER] = caller
     return caller
 
@@ -133,7 +134,7 @@ async def _check_form(request: Request, session: Session, *, decides_nothing: bo
     if await has_token(request, session.page_token if decides_nothing else session.csrf_token):
         return
     state = get_state(request)
-    password = await read_field(request, PASSWORD) if state.settings.needs_browser_key else None
+    password = await read_field(request, CONFIRMATION) if state.settings.needs_browser_key else None
     if not password:
         raise Problem(403, "this form is not of your session; load the page again", code="csrf")
     if await check_sign_in(request, state, session.account, password) is None:
@@ -201,8 +202,8 @@ def require(
     address without one is closed to callers that are limited to gates, unless it says that it goes ``by_gate``: it then
     leaves out or refuses by itself what is not of the caller's gates. So an address that is new is closed to them.
 
-    ``decides_nothing`` is for a form after which nothing is recorded or changed for anybody: whoever has the session's
-    cookie may send it, so the token of the page is enough, and a browser without scripts is asked for no password.
+    ``decides_nothing`` is for a form that records and changes nothing for anybody, so that it does no harm if another
+    program sends it with the session's cookie. It needs the token of the page, and neither key nor password.
     """
 
     async def find(request: Request) -> Caller:

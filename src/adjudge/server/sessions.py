@@ -2,10 +2,10 @@
 
 Nothing is signed because nothing is in the cookie but 256 random bits; a session that is deleted is over at once.
 
-A browser sends a cookie to every port of a host, so on plain http, or where the server is reached by a name of this
-machine, a page that another program serves here gets the session of whoever opens it. Therefore the cookie alone
-changes nothing there (``needs_browser_key``): a form also needs the key that the browser made when somebody signed in,
-and that it keeps for this scheme, host and port alone (``browser_key.js``), or the person's password.
+A browser sends a cookie to every port of a host. On plain http, or at a name of this machine, another program that
+serves a page here therefore gets the cookie of everybody who opens that page. There, a form needs more than the cookie
+(``needs_browser_key``): the key that the browser made when the person signed in, and that it stores for this scheme,
+host and port alone (``browser_key.js``), or the person's password.
 
 How long a session lasts is in ``config/server.py``: ``session_idle`` and ``session_lifetime``.
 
@@ -58,7 +58,7 @@ class Session:
 
     @property
     def page_token(self) -> str:
-        """The part of ``csrf_token`` that pages hold; never the key, which whoever has the cookie could read there."""
+        """The part of ``csrf_token`` that pages hold. The key is in no page: whoever has the cookie can read pages."""
         return self.csrf_token.partition(".")[0]
 
 
@@ -72,7 +72,7 @@ async def begin_session(
     where the password was replaced, or the account disabled, while the password was compared.
     """
     ident, now = secrets.token_urlsafe(32), format_time(get_now())
-    token = ".".join(part for part in (secrets.token_urlsafe(32), browser_key) if part is not None)
+    token = secrets.token_urlsafe(32) + ("" if browser_key is None else f".{browser_key}")
     values = {"digest": _digest(ident), "account": checked.account.name, "csrf_token": token}
     values |= {"created_at": now, "seen_at": now}
 

@@ -1,8 +1,8 @@
 """The reasons for which a tool may not run, or finds no room; pure functions of what a registry knows.
 
 Each function names the first thing that stands in the way, or returns ``None``. Nothing here waits, asks or writes.
-What stands in the way of a promotion is in ``promotion.py``, and what is wrong with a candidate itself is decided in
-``candidate_check.py`` (``find_fault``).
+The obstacles to a promotion are in ``promotion.py``, and the faults of a candidate in ``candidate_check.py``
+(``find_fault``).
 """
 
 from __future__ import annotations

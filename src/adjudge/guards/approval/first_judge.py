@@ -34,7 +34,7 @@ _WARNINGS: tuple[Reason, ...] = ("tampering", "contradiction")
 
 
 def open_first(source: Any) -> Any:
-    """Make a judge of whatever ``first=`` may be; raise ``UsageError`` for anything else."""
+    """Make a judge of the argument ``first``; raise ``UsageError`` where it is none."""
     if hasattr(source, "ask") and isinstance(getattr(source, "name", None), str):
         return source  # as it is: nothing of a chain around it would be in what the people are shown
     return as_judge(source, shared=True)

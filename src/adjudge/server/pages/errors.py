@@ -12,10 +12,11 @@ from starlette.responses import Response
 
 from adjudge.errors import LedgerError
 from adjudge.server.caller import Caller, Unauthenticated, identify_caller
-from adjudge.server.csrf import FIELD, PASSWORD, SAFE_METHODS
+from adjudge.server.csrf import CONFIRMATION, FIELD, SAFE_METHODS
 from adjudge.server.pages.page import (
     SIGN_IN,
     Context,
+    add_query,
     find_local_path,
     find_way_back,
     lead_to_signin,
@@ -87,7 +88,7 @@ async def _keep_form(request: Request, error: Problem) -> Response:
 
 async def _is_about_password(request: Request, error: Problem) -> bool:
     """Return whether a form was refused for want of its token, or of a password in place of it."""
-    return error.code == "csrf" or (error.code == "throttled" and PASSWORD in await request.form())
+    return error.code == "csrf" or (error.code == "throttled" and CONFIRMATION in await request.form())
 
 
 async def _ask_for_password(request: Request, error: Problem) -> Response:
@@ -96,15 +97,15 @@ async def _ask_for_password(request: Request, error: Problem) -> Response:
     path: str = request.scope["path"]
     context: Context = {
         "typed": await _list_written(request),
-        "chosen": [value for name in _CHOSEN if isinstance(value := form.get(name), str)],
+        "chosen": [value for name in _CHOSEN if isinstance(value := form.get(name), str) and value],
         "path": path,
-        "action": find_local_path(quote(path)) + (f"?{request.url.query}" if request.url.query else ""),
+        "action": add_query(find_local_path(quote(path)), request.url.query),
         "fields": [
             (name, _read_lines(value))
             for name, value in form.multi_items()
-            if isinstance(value, str) and name not in (FIELD, PASSWORD)
+            if isinstance(value, str) and name not in (FIELD, CONFIRMATION)
         ],
-        "error": error.detail if PASSWORD in form else "",
+        "error": error.detail if CONFIRMATION in form else "",
     }
     return await _answer(request, error, context, await identify_caller(request), template="confirm.html")
 

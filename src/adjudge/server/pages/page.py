@@ -123,13 +123,17 @@ def find_way_back(request: Request) -> str:
     except ValueError:
         return "/"
     # Its path alone: whatever host it names, the way back is on this one.
-    return find_local_path(referrer.path + (f"?{referrer.query}" if referrer.query else ""))
+    return find_local_path(add_query(referrer.path, referrer.query))
 
 
 def lead_to_signin(request: Request) -> RedirectResponse:
     """Send a browser without a session to the sign-in, from which it comes back."""
-    path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    return RedirectResponse(name_signin(path), status_code=303)
+    return RedirectResponse(name_signin(add_query(request.url.path, request.url.query)), status_code=303)
+
+
+def add_query(path: str, query: str) -> str:
+    """Add a query to a path, where there is one."""
+    return f"{path}?{query}" if query else path
 
 
 def name_signin(path: str) -> str:

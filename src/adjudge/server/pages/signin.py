@@ -78,9 +78,9 @@ async def sign_out(
 
 
 def _choose_browser_key(state: CurrentState, key: str) -> str | None:
-    """Return the key that a browser made for itself; one that nobody knows where it made none, for it has no scripts.
+    """Return the key that a browser made; where it made none, because it runs no scripts, a key that nobody knows.
 
-    Without the latter, whoever got the cookie of such a browser could send forms.
+    A session without a key would let every program that gets its cookie send forms.
     """
     if not state.settings.needs_browser_key:
         return None

@@ -10,7 +10,7 @@
     return btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
   };
   // A browser that keeps nothing has no key: the server then asks for the password with each form.
-  const use = (work) => {
+  const withStorage = (work) => {
     try {
       return work(localStorage);
     } catch {
@@ -22,14 +22,14 @@
     "formdata",
     ({ target: form, formData: data }) => {
       if (form.getAttribute("method") !== "post") return; // it would be in the address
-      const stored = use((storage) => storage.getItem(name));
+      const stored = withStorage((storage) => storage.getItem(name));
       if (data.has("browser_key")) {
         // The same one again: another tab may have signed in with it since this page was opened.
         const key = stored ?? makeKey();
-        use((storage) => storage.setItem(name, key));
+        withStorage((storage) => storage.setItem(name, key));
         data.set("browser_key", key);
       } else if (data.has("csrf_token") && stored) data.set("csrf_token", `${data.get("csrf_token")}.${stored}`);
-      if (form.getAttribute("action") === "/signout") use((storage) => storage.removeItem(name));
+      if (form.getAttribute("action") === "/signout") withStorage((storage) => storage.removeItem(name));
     },
     { capture: true },
   );
